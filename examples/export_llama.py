@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exports a Llama for XNNPACK, its weights quantized to four bits, and bundles it with a test case, in memory that does
-not grow with the weights.
+"""Exports a Llama for XNNPACK, with its weights quantized to four bits, and bundles it with a test case, in memory that
+does not grow with the weights.
 
     etstream profile -- python examples/export_llama.py [CHECKPOINT] [-o llama.bpte]
 
 CHECKPOINT is a folder as save_pretrained() writes it. Without one, a small Llama with random weights is made. `etstream
-profile` prints what was in memory at most, by phase; without it the script does the same.
+profile` prints the most memory that each phase used; without it the script does the same.
 
-ExecuTorch's own script runs so as it is:
+ExecuTorch's own script runs unchanged:
 
     etstream run --report -- python -m executorch.examples.models.llama.export_llama -c consolidated.00.pth \\
         -p params.json --model llama3_2 -kv --use_sdpa_with_kv_cache -d fp32 -X -qmode 8da4w -G 32 -E 4,32
@@ -84,7 +84,7 @@ def main() -> None:
             checkpoint = arguments.checkpoint or make_small_llama(folder)
         export(checkpoint, arguments.output)
     with phase("verify"):
-        # The runtime rounds the activations to eight bits elsewhere than torch does.
+        # The runtime and torch round the activations to eight bits at different places.
         result = open_bundle(arguments.output).verify("forward", 0, rtol=1e-2, atol=0.1)
     print(result)
     raise SystemExit(0 if result else 1)

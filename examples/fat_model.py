@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One model lowered for several backends, in one file, with one copy of the weights.
+"""Lowers one model for several backends, into one file with one copy of the weights.
 
     python examples/fat_model.py [FOLDER]
 
-writes model.fat and model.ptd to FOLDER (default: the current one), prints what they take, and runs the portable and
-the XNNPACK program of the container in ExecuTorch. The TOSA program is added where Arm's tools are installed
-(pip install 'executorch[ethos-u]').
+writes model.fat and model.ptd to FOLDER (default: the current one), prints their sizes, and runs the portable and the
+XNNPACK program of the container in ExecuTorch. The TOSA program is added if Arm's tools are installed (pip install
+'executorch[ethos-u]').
 """
 
 import argparse
@@ -30,7 +30,7 @@ class Perceptron(torch.nn.Module):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Lowers a model for several backends, with one copy of the weights.")
-    parser.add_argument("folder", nargs="?", type=Path, default=Path(), help="for model.fat and model.ptd")
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(), help="the folder for model.fat and model.ptd")
     folder = parser.parse_args().folder
     model, inputs = Perceptron().eval(), (torch.randn(1, 256),)
     recipes = ["xnnpack"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bundles, converts or repacks many models over a Dask cluster; run again, it does what is not done yet.
+"""Bundles, converts or repacks many models over a Dask cluster. If it is run again, it does the jobs that are not done
+yet.
 
     python fleet.py JOBS.json MANIFEST.json [--scheduler ADDRESS] [--workers 2] [--memory-limit 512MiB]
 
@@ -10,8 +11,8 @@ JOBS.json is a list of jobs, each a function of etstream and its arguments, such
 Paths are relative to the file, and the workers see them too.
 
 MANIFEST.json has an entry for each job, by its output: the job, "inputs" (size and time of each file that it reads,
-those that test cases and checkpoints name too), "outputs" (size and SHA-256 of each), or "error". It is replaced
-after every job, so that a run that ends early loses only what it was at. A job is done again if it or an input
+those that test cases and checkpoints name too), "outputs" (size and SHA-256 of each), or "error". It is replaced after
+every job, so that a run that ends early loses only the jobs that were running. A job is done again if it or an input
 changed, or an output is not there as the entry says.
 """
 
@@ -43,7 +44,7 @@ OUTPUTS = ("output", "constants_to")
 
 
 def files_read(job: Job, folder: Path) -> set[Path]:
-    """All files that a job reads: those that it names, and those that these name."""
+    """Returns all files that a job reads: those that it names, and those that these name."""
     found = {folder / job[name] for name in INPUTS if name in job}
     if "cases" in job:
         suites = etstream.read_test_cases(folder / job["cases"])
@@ -56,13 +57,13 @@ def files_read(job: Job, folder: Path) -> set[Path]:
 
 
 def times_of(job: Job, folder: Path) -> Entry:
-    """Of the files that a job reads: sizes, and when they changed."""
+    """Returns the size and the time of the last change of each file that a job reads."""
     stats = {os.path.relpath(file, folder): file.stat() for file in files_read(job, folder)}
     return {name: [stat.st_size, stat.st_mtime_ns] for name, stat in sorted(stats.items())}
 
 
 def hashes_of(job: Job, folder: Path) -> Entry:
-    """Of the files that a job writes: sizes and SHA-256, read in pieces."""
+    """Returns the size and the SHA-256 of each file that a job writes. Reads the files in pieces."""
     found = {}
     for name in (job[name] for name in OUTPUTS if name in job):
         sha256 = hashlib.sha256()
@@ -74,7 +75,7 @@ def hashes_of(job: Job, folder: Path) -> Entry:
 
 
 def is_done(entry: Entry, job: Job, folder: Path) -> bool:
-    """Whether an entry of the manifest says that the job is done, and that is so."""
+    """Returns whether an entry of the manifest says that the job is done, and the files agree."""
     try:
         is_same = entry["job"] == job and entry.get("inputs") == times_of(job, folder)
         return is_same and entry["outputs"] == hashes_of(job, folder)
@@ -83,7 +84,7 @@ def is_done(entry: Entry, job: Job, folder: Path) -> bool:
 
 
 def run(job: Job, entry: Entry, folder: Path) -> tuple[Entry, bool]:
-    """Does a job unless its entry says that it is done; its entry now, and whether it was done before.
+    """Does a job unless its entry says that it is done. Returns its entry now, and whether it was done before.
 
     Runs on a worker. The outputs appear whole or not at all, and memory does not grow with the files.
     """
@@ -99,13 +100,13 @@ def run(job: Job, entry: Entry, folder: Path) -> tuple[Entry, bool]:
 
 
 def run_all(client: Client, jobs: list[Job], folder: Path, manifest_path: Path) -> Iterator[tuple[Entry, bool]]:
-    """Runs jobs, and keeps the manifest as they end. Yields each one's entry, and whether it was done before."""
+    """Runs jobs, and updates the manifest as they end. Yields each one's entry, and whether it was done before."""
     written = [job[name] for job in jobs for name in OUTPUTS if name in job]
     if len(set(written)) != len(written) or any(job["do"] not in FUNCTIONS for job in jobs):
         raise ValueError(f"expected jobs with outputs of their own that do one of {', '.join(FUNCTIONS)}")
     old = json.loads(manifest_path.read_text()) if manifest_path.exists() else {}
     manifest = {job["output"]: old.get(job["output"], {"job": None}) for job in jobs}
-    # Of a worker that is lost, or restarted as it was over its limit, jobs are run again on another.
+    # If a worker is lost, or is restarted because it was over its limit, its jobs are run again on another.
     futures = {client.submit(run, job, manifest[job["output"]], folder, pure=False): job for job in jobs}
     for future in as_completed(futures):
         job, lost = futures[future], future.exception()
@@ -118,12 +119,12 @@ def run_all(client: Client, jobs: list[Job], folder: Path, manifest_path: Path) 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Bundles, converts or repacks many models over a Dask cluster.")
     parser.add_argument("jobs", type=Path, help="a list of jobs, in JSON")
-    parser.add_argument("manifest", type=Path, help="where what was made is listed")
-    parser.add_argument("--scheduler", help="the address of a cluster; without one it is started here")
-    parser.add_argument("--workers", type=int, default=2, help="of the cluster that is started")
-    parser.add_argument("--memory-limit", default="512MiB", help="of each of them")
+    parser.add_argument("manifest", type=Path, help="the file that lists the results")
+    parser.add_argument("--scheduler", help="the address of a cluster; by default one is started here")
+    parser.add_argument("--workers", type=int, default=2, help="the number of workers of the new cluster")
+    parser.add_argument("--memory-limit", default="512MiB", help="the memory limit of each worker")
     arguments = parser.parse_args()
-    # One thread a worker: a job takes one disk's bandwidth.
+    # Each worker has one thread, as a job takes one disk's bandwidth.
     local = {"threads_per_worker": 1, "memory_limit": arguments.memory_limit, "dashboard_address": None}
     cluster = {} if arguments.scheduler else {"n_workers": arguments.workers, **local}
     failed = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Make model.pte, cases.json and its tensors: what `etstream bundle` takes.
+"""Makes the inputs of `etstream bundle`: model.pte, cases.json and its tensors.
 
 From the top folder of the project:
 
@@ -19,7 +19,7 @@ METHOD = "forward"
 
 
 class DigitClassifier(torch.nn.Module):
-    """Scores a 16x16 grey image as one of ten digits (untrained)."""
+    """A model that scores a 16x16 grey image as each of ten digits (untrained)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,24 +31,24 @@ class DigitClassifier(torch.nn.Module):
 
 
 def make_model() -> DigitClassifier:
-    """The model; the same weights each time."""
+    """Returns the model, with the same weights each time."""
     torch.manual_seed(0)
     return DigitClassifier().eval()
 
 
 def make_inputs(count: int) -> list[torch.Tensor]:
-    """Images to test the model with; the same ones each time."""
+    """Returns images to test the model with, the same ones each time."""
     generator = torch.Generator().manual_seed(1)
     return [torch.rand(1, 1, 16, 16, generator=generator) for _ in range(count)]
 
 
 def compile_model(model: DigitClassifier, image: torch.Tensor) -> ExecutorchProgramManager:
-    """The model as an ExecuTorch program."""
+    """Returns the model as an ExecuTorch program."""
     return to_edge(torch.export.export(model, (image,))).to_executorch()
 
 
 def write_case(folder: Path, index: int, image: torch.Tensor, scores: torch.Tensor) -> dict:
-    """Write one test case's tensors into `folder`; returns its entry in cases.json."""
+    """Writes one test case's tensors into `folder`, and returns its entry in cases.json."""
     np.save(folder / f"image_{index}.npy", image.numpy())
     np.save(folder / f"scores_{index}.npy", scores.numpy())
     return {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks a wheel that is to run anywhere: what it links, what it shows to others, what it tells of where it was built.
+"""Checks a wheel that is to run anywhere: the libraries that it links, the symbols that it exports, and that it names
+no path of the machine that built it.
 
     check_wheel.py WHEEL... --hidden PATH...
 """
@@ -14,10 +15,10 @@ from pathlib import Path
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 
-# Of glibc and GCC's unwinder, which each system of the tag has.
+# The libraries of glibc and GCC's unwinder, which each system of the tag has.
 ALLOWED = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 PACKAGES = ("cli11", "flatbuffers", "fmtlib", "libstdc++", "nanobind", "nlohmann-json3", "openssl", "xxhash")
-# What the module gives to Python, and the heap to the programs that it is loaded into.
+# The symbols that the module gives to Python.
 EXPORTED = {"_core": {"PyInit__core"}}
 
 

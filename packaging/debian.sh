@@ -1,15 +1,15 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Debian's packages in folders, of any release and processor, without installing them. To be sourced.
+# Puts Debian's packages, of any release and processor, in folders without installing them. To be sourced.
 
-# Debian's mirror, as apt has it here; nothing where it has none of Debian 12.
+# Prints Debian's mirror from apt's sources here; prints nothing if they have none of Debian 12.
 debian_mirror() {
   apt-get indextargets --format '$(CODENAME) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
     awk '$1 == "bookworm" && $2 == "main" { print $3; exit }'
 }
 
-# apt-get with a state of its own, which knows one release and processor, and of no installed package. Its lists are
+# Runs apt-get with a state of its own, which knows one release and processor, and no installed package. Its lists are
 # fetched at the first call.   debian_apt FOLDER SUITE ARCHITECTURE ARGUMENT...
 debian_apt() {
   local folder=$1 suite=$2 architecture=$3 url
@@ -38,7 +38,7 @@ CONF
   APT_CONFIG=$folder/conf apt-get --quiet=2 "$@" >/dev/null
 }
 
-# What packages have, in a folder laid out as a system.   debian_unpack FOLDER FILE.deb...
+# Unpacks the files of packages into a folder laid out as a system.   debian_unpack FOLDER FILE.deb...
 debian_unpack() {
   local folder=$1 file
   shift
@@ -49,13 +49,13 @@ debian_unpack() {
   done
 }
 
-# The environment that pip and apt go by here, a line each.
+# Prints the variables that pip and apt use here, one in each line.
 package_environment() {
   env | grep -E '^(PIP_|https?_proxy=|HTTPS?_PROXY=|no_proxy=|NO_PROXY=|SSL_CERT_FILE=)' || true
 }
 
-# A system of these packages, and of those that they depend on, alone; no script of theirs is run.
-# debian_root APT_FOLDER SUITE ARCHITECTURE FOLDER PACKAGE...
+# Makes a system of only these packages and their dependencies; none of their scripts is run. debian_root APT_FOLDER
+# SUITE ARCHITECTURE FOLDER PACKAGE...
 debian_root() {
   local apt=$1 suite=$2 architecture=$3 folder=$4
   [ ! -e "$folder/ready" ] || return 0
@@ -65,8 +65,8 @@ debian_root() {
   touch "$folder/ready"
 }
 
-# The files of packages themselves, without those that they depend on.
-# debian_files APT_FOLDER SUITE ARCHITECTURE FOLDER PACKAGE...
+# Unpacks the files of packages themselves, without their dependencies. debian_files APT_FOLDER SUITE ARCHITECTURE
+# FOLDER PACKAGE...
 debian_files() {
   local apt=$1 suite=$2 architecture=$3 folder=$4
   shift 4
@@ -75,12 +75,12 @@ debian_files() {
   debian_unpack "$folder" "$apt"/files/*.deb
 }
 
-# Runs a command as root of a namespace that ends with its mounts and processes. The kernel is told of QEMU there alone,
-# which runs what is for aarch64. The command is not the namespace's first process, which has to wait for those whose
-# parents are gone, and does not get all signals.   debian_namespace COMMAND...
+# Runs a command as root of a namespace that ends with its mounts and processes. Only there does the kernel know of
+# QEMU, which runs programs for aarch64. The command is not the namespace's first process, which has to wait for
+# processes whose parents are gone, and does not get all signals.   debian_namespace COMMAND...
 debian_namespace() {
-  # An ELF file of 64 bits for aarch64, an executable or one in the form of a library; F: QEMU lies outside the folder.
-  # shellcheck disable=SC2016
+  # This is the pattern of a 64-bit ELF file for aarch64, an executable or one in the form of a library; with F, QEMU
+  # may lie outside the folder. shellcheck disable=SC2016
   unshare --user --map-root-user --mount --pid --fork --kill-child bash -euo pipefail -c '
     mount --types binfmt_misc none /proc/sys/fs/binfmt_misc
     head="\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00"

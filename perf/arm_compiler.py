@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ExecuTorch's Arm compiler, as it is and with etstream, phase by phase.
+"""Measures ExecuTorch's Arm compiler, as it is and with etstream, phase by phase.
 
     python arm_compiler.py FOLDER
 
-Linear layers of 256 MiB, compiled with --bundleio, which writes an ETRecord too. Each way in a process of its
-own.
+It compiles linear layers of 256 MiB with --bundleio, which writes an ETRecord too. Each way has a process of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from measure import MIB
 from phase_table import Phase, phases, show_phases
 from table import show_limit, yes
 
-import arm_models  # It lies where phase_table has us look.
+import arm_models  # The module lies in the folder that phase_table adds to the path.
 
 TARGETS = {"TOSA-1.0+FP": [], "TOSA-1.0+INT": ["-q"], "ethos-u55-128": ["-q"]}
 WAYS = ("executorch", "etstream")
@@ -27,7 +26,7 @@ WORKER = Path(arm_models.__file__).with_name("arm_worker.py")
 
 
 def compile_both(model: Path, target: str, folder: Path) -> bool:
-    """Whether every target was reached."""
+    """Returns whether every target was reached."""
     found: dict[str, list[Phase]] = {}
     for way in WAYS:
         output = folder / f"{way}.bpte"

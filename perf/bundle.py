@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`etstream bundle` against ExecuTorch's writers and cp, on real programs: the table in docs/performance.md.
+"""Measures `etstream bundle` against ExecuTorch's writers and cp, on real programs, for the table in
+docs/performance.md.
 
     ETSTREAM=PATH python bundle.py [--quick] SCRATCH_FOLDER
 """
@@ -34,20 +35,20 @@ LARGEST_START = 0.005
 
 @dataclass(frozen=True)
 class Target:
-    """`tool` is to take at most (or at least) `ratio` times what `etstream` takes with the same durability."""
+    """A target: `tool` takes at least `at_least` times the time that `etstream` takes with the same durability."""
 
     tool: str
     at_least: float
 
 
 def targets(name: str) -> list[Target]:
-    """What etstream is to reach: how many times its own time each of the others takes, at least."""
+    """Returns etstream's targets: the least number of times its own time that each of the others is to take."""
     out = [Target(DIRECT, 3 if name == "MobileNetV2" else 10), Target(COPY_AND_SYNC, 1)]
     return out + [Target(JSON, 500)] if name == "MobileNetV2" else out
 
 
 class Contest:
-    """All ways to make one bundle."""
+    """A contest of all ways to make one bundle."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
@@ -73,7 +74,7 @@ class Contest:
         return self._executorch("json")[0]
 
     def peaks(self) -> dict[str, Peak]:
-        """Of three runs each; the least page cache, as what else goes on in the machine counts there too."""
+        """Returns the peaks of three runs each, with the least page cache, as other processes change that too."""
         runs = {
             BUNDLE: lambda: self._peak(self._bundle(sync=False)),
             DIRECT: lambda: self._executorch("direct")[1],
@@ -96,11 +97,11 @@ class Contest:
         return command if sync else [*command, "--no-sync"]
 
     def _copy(self) -> list[str]:
-        """What it copies is what the others make."""
+        """Returns the command that copies the bundle that the others make."""
         return ["cp", str(self._finished), str(self._output)]
 
     def _prepare(self) -> None:
-        """Inputs in the page cache, no output, and nothing of earlier runs left to be written back."""
+        """Puts inputs into the page cache, removes the output, and writes back the data of earlier runs."""
         self._output.unlink(missing_ok=True)
         os.sync()
         for file in (self._input.program, self._finished):
@@ -142,7 +143,7 @@ class Contest:
 
 
 def print_table(contest: Contest, times: dict[str, list[Time]], peaks: dict[str, Peak]) -> bool:
-    """Whether every target was reached."""
+    """Prints a table, and returns whether every target was reached."""
     wanted = {target.tool: target.at_least for target in targets(contest.name)}
     rows = []
     for tool, runs in times.items():
@@ -154,7 +155,7 @@ def print_table(contest: Contest, times: dict[str, list[Time]], peaks: dict[str,
 
 
 def print_start() -> bool:
-    """How long the smallest bundle takes, which is starting up."""
+    """Prints the time of the smallest bundle, mostly start-up; returns whether it reaches the target."""
     example = Path(__file__).resolve().parents[1] / "examples"
     command = [ETSTREAM, "bundle", str(example / "model.pte"), "--cases", str(example / "cases.json")]
     runs = [measure.timed([*command, "--dry-run"]) for _ in range(50)]

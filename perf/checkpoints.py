@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checkpoints of Llamas to export, in safetensors as Hugging Face has them."""
+"""Writes checkpoints of Llamas to export, in safetensors in the layout of Hugging Face."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MIB = 1 << 20
 def write_checkpoint(
     folder: Path, shape: dict[str, Any], dtype: str, *, sparse: bool = False
 ) -> None:
-    """Random weights, a tensor at a time; of a sparse one only a few at each tensor's start."""
+    """Writes random weights, a tensor at a time; for a sparse checkpoint, only a few at each tensor's start."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -45,7 +45,7 @@ def write_checkpoint(
 
 
 def mapped_read_only(file: Path) -> dict[str, Any]:
-    """The tensors of a safetensors file, which can't be written to."""
+    """Returns the tensors of a safetensors file, which can't be written to."""
     import torch
 
     dtypes = {"BF16": torch.bfloat16, "F32": torch.float32}

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ExecuTorch's own way to a bundle on disk, to be measured from outside.
+"""Writes a bundle in ExecuTorch's own way, to be measured from outside.
 
     python executorch_writer.py direct|json PROGRAM.pte CASES.pt OUT.bpte
 
-Imports, then says "ready" and waits for a line; what it does from there on is what is measured. Prints
-seconds and CPU seconds.
+Imports, then says "ready" and waits for a line; its work from there on is measured. Prints seconds and CPU seconds.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Four models exported with ExecuTorch's portable kernels and bundled, as ExecuTorch does and with etstream.
+"""Exports four models with ExecuTorch's portable kernels and bundles them, as ExecuTorch does and with etstream.
 
     python export_models.py FOLDER
 
-Models with random weights, each way in a process of its own, phase by phase: the first takes the imports.
+The models have random weights. Each way has a process of its own, which is measured phase by phase; the first phase
+includes the imports.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ WORKER = Path(__file__).with_name("model_worker.py")
 
 
 def export_both(model: str, folder: Path) -> bool:
-    """Whether every target was reached."""
+    """Returns whether every target was reached."""
     outputs = {way: folder / f"{way}.bpte" for way in WAYS}
     found = {
         way: phases.profiled([sys.executable, str(WORKER), way, model, str(output)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the ways that people export models take in memory: as they are, under `etstream run`, and with
+"""Measures the memory of the ways in which people export models: as they are, under `etstream run`, and with
 low_memory_export().
 
     ETSTREAM=PATH python export_paths.py SCRATCH_FOLDER [--shape NAME] [--wide N] [--only GLOB]... [--way NAME]...
@@ -57,7 +57,7 @@ SHAPES: dict[str, dict[str, Any]] = {
         "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 2,
         "num_attention_heads": 8, "num_key_value_heads": 2, "vocab_size": 4096,
     },
-    # Four times as wide it is the next.
+    # The next shape is four times as wide.
     "81M": {
         "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 16,
         "num_attention_heads": 4, "num_key_value_heads": 1, "vocab_size": 128256,
@@ -66,7 +66,7 @@ SHAPES: dict[str, dict[str, Any]] = {
         "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 16,
         "num_attention_heads": 16, "num_key_value_heads": 4, "vocab_size": 128256,
     },
-    # Llama 3 8B.
+    # The shape of Llama 3 8B.
     "8B": {
         "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
         "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
@@ -77,7 +77,7 @@ WIDE = ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_valu
 
 @dataclass(frozen=True)
 class Export:
-    """`arguments` are those of `module`, a script that is run as it is, or else of export_workloads.py."""
+    """An export: `arguments` are those of `module`, a script that is run as it is, or else of export_workloads.py."""
 
     name: str
     imports: Sequence[str]
@@ -92,7 +92,7 @@ class Export:
 
 
 def llama(name: str, *options: str) -> Export:
-    """ExecuTorch's own script."""
+    """Returns an export by ExecuTorch's own script."""
     checkpoint = ["-c", "checkpoint/consolidated.00.pth", "-p", "checkpoint/params.json"]
     attention = ["--model", "llama3_2", "-kv", "--use_sdpa_with_kv_cache"]
     arguments = [*checkpoint, *attention, *options, "-n", "output.pte"]
@@ -130,10 +130,10 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--shape", choices=SHAPES, default="505M")
     parser.add_argument("--wide", type=int, default=1, metavar="N")
-    parser.add_argument("--only", action="append", metavar="GLOB", help="exports whose name matches")
+    parser.add_argument("--only", action="append", metavar="GLOB", help="run only exports whose name matches")
     parser.add_argument("--way", action="append", choices=WAYS)
-    parser.add_argument("--from", dest="smallest", metavar="SIZE", help="as `etstream run` has it")
-    parser.add_argument("--limit", metavar="SIZE", help="as `etstream run` has it")
+    parser.add_argument("--from", dest="smallest", metavar="SIZE", help="the option of `etstream run`")
+    parser.add_argument("--limit", metavar="SIZE", help="the option of `etstream run`")
     parser.add_argument("--sparse", action="store_true")
     parser.add_argument("--most", type=float, default=10, metavar="GIB")
     options = parser.parse_args()
@@ -153,12 +153,12 @@ def main() -> int:
 
 
 def write_inputs(folder: Path, shape: dict[str, Any], wide: int, sparse: bool) -> None:
-    """The checkpoint in bfloat16, both as Hugging Face has it and as Meta does, and linear layers for Arm."""
+    """Writes the checkpoint in bfloat16, in the layouts of Hugging Face and of Meta, and linear layers for Arm."""
     import torch
 
     shape = {name: size * wide if name in WIDE else size for name, size in shape.items()}
     write_checkpoint(folder / "checkpoint", shape, "bfloat16", sparse=sparse)
-    with warnings.catch_warnings(action="ignore"):  # The tensors can't be written to, and are not.
+    with warnings.catch_warnings(action="ignore"):  # The tensors can't be written to, and nothing writes to them.
         tensors = mapped_read_only(folder / "checkpoint" / "model.safetensors")
     meta = {meta_name(name): tensor for name, tensor in tensors.items()}
     torch.save(meta, folder / "checkpoint" / "consolidated.00.pth")
@@ -174,7 +174,7 @@ def write_inputs(folder: Path, shape: dict[str, Any], wide: int, sparse: bool) -
 
 
 def meta_name(name: str) -> str:
-    """Of a tensor of Hugging Face's Llama, Meta's name."""
+    """Returns Meta's name of a tensor of Hugging Face's Llama."""
     for pattern, other in (
         (r"model\.embed_tokens", "tok_embeddings"),
         (r"lm_head", "output"),
@@ -191,7 +191,7 @@ def meta_name(name: str) -> str:
 
 
 class Table:
-    """What was measured, as it is found."""
+    """A table of measurements, printed as they are made."""
 
     def __init__(self, folder: Path, ways: Sequence[str], most: int, run_options: Sequence[str]) -> None:
         self._folder = folder
@@ -211,7 +211,7 @@ class Table:
                 plain = digest if way == "plain" else plain
 
     def _run(self, export: Export, way: str, plain: str) -> str:
-        """The SHA-256 of what it wrote, or nothing."""
+        """Runs an export, and returns the SHA-256 of its output, or "" after a failure."""
         output = self._folder / "output.pte"
         before = self._after_imports(export, way)
         if before.is_failed:
@@ -233,7 +233,7 @@ class Table:
         return self._run_command if way == "run" else []
 
     def _after_imports(self, export: Export, way: str) -> Profiled:
-        """Of a process that imports what the export needs, and no more."""
+        """Measures a process that only imports the modules that the export needs."""
         modules = [*export.imports, *(["etstream.executorch"] if way == "low" else [])]
         key = ("run" if way == "run" else "", *modules)
         if key not in self._imported:
@@ -253,7 +253,7 @@ class Table:
 
 
 def last_line(text: str) -> str:
-    """The last error that Python or the command tells of."""
+    """Returns the last error that Python or the command reports."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Exit)\b", line)]
     return (errors or lines or ["it says nothing"])[-1][:200]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exports as people write them, each in a process of its own.
+"""Runs exports as people write them, each in a process of its own.
 
     python export_workloads.py [--low] llm WEIGHTS:KERNELS CHECKPOINT_FOLDER OUTPUT.pte
     python export_workloads.py [--low] module NAME ARGS...
@@ -27,7 +27,7 @@ GROUP = 32
 
 
 def decoder(checkpoint: str, weights: str) -> Any:
-    """It has a static cache, and is quantized by torchao where `weights` says so."""
+    """Returns a decoder with a static cache, quantized by torchao if `weights` says so."""
     import torch
     from transformers import GenerationConfig, LlamaForCausalLM
 
@@ -78,7 +78,7 @@ def quantize(model: torch.nn.Module, weights: str) -> None:
 
 
 def quantize_statically(graph: Any, inputs: dict[str, Any]) -> Any:
-    """The graph with weights and activations of eight bits, calibrated with the inputs."""
+    """Returns the graph with weights and activations of eight bits, calibrated with the inputs."""
     import torch
     from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
         XNNPACKQuantizer,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs packed into a fat container, against cp of them all.
+"""Measures packing programs into a fat container, against cp of them all.
 
     ETSTREAM=PATH python fat.py [--quick] FOLDER
 """
@@ -23,7 +23,7 @@ PAYLOADS = 3
 
 
 def write_payloads(folder: Path, size: int) -> list[Path]:
-    """Of one size, and different."""
+    """Writes different payloads of one size."""
     source, paths = random.Random(1), []
     for i in range(PAYLOADS):
         paths.append(folder / f"payload_{i}")
@@ -35,7 +35,7 @@ def write_payloads(folder: Path, size: int) -> list[Path]:
 
 
 def compare(folder: Path, size: int, rounds: int) -> bool:
-    """With the payloads in the page cache."""
+    """Compares packing with copying, with the payloads in the page cache."""
     payloads, out, copy = write_payloads(folder, size), folder / "out.fat", folder / "copy"
     pack = [ETSTREAM, "fat", "pack", *(f"p{i}={path}" for i, path in enumerate(payloads)), "-o", str(out)]
     concatenate = f"cat {' '.join(map(str, payloads))} > {copy}"

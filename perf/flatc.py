@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""XNNPACK's graphs of an operator and of a MobileNetV2, from JSON and to JSON: etstream against a process of flatc a
-graph.
+"""Measures etstream against a process of flatc for each graph, from JSON and to JSON, on XNNPACK's graphs of an
+operator and of a MobileNetV2.
 
     python flatc.py FOLDER [--quick]
 """
@@ -33,7 +33,7 @@ SUFFIXES = {"compile": ".json", "decompile": ".bin"}
 
 
 def make_graph(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], folder: Path) -> dict[str, Path]:
-    """The files that the largest of the model's graphs is read from."""
+    """Returns the files that the largest of the model's graphs is read from."""
     with recorded(folder) as calls:
         graph = torch.export.export(model.eval(), inputs)
         to_edge_transform_and_lower(graph, partitioner=[XnnpackPartitioner()]).to_executorch()
@@ -43,7 +43,7 @@ def make_graph(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], folder:
 
 
 def build(program: Path) -> None:
-    """Against the library beside the command."""
+    """Builds a program with the library beside the command."""
     library = Path(ETSTREAM).parents[1]
     compiler = [os.environ.get("CXX", "c++"), "-std=c++20", "-O2", f"-I{ROOT}/include", f"-I{library}/include"]
     source = ROOT / "perf" / "flatc_call.cpp"

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How time and memory of `etstream bundle` grow with the number of test cases, and of test suites.
+"""Measures how time and memory of `etstream bundle` grow with the number of test cases, and of test suites.
 
     ETSTREAM=PATH python growth.py SCRATCH_FOLDER
 
-Prints tables and draws growth.png in the folder. A test case is a tensor in and a tensor out, of 64 bytes
-each; what its metadata takes is read off the plan.
+Prints tables and draws growth.png in the folder. A test case has one input and one output, tensors of 64 bytes each;
+the plan tells the size of its metadata.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def points(counts: tuple[int, ...], folder: Path, *, as_suites: bool) -> Iterato
     for count in counts:
         methods = {f"m{i:04}": suite(1) for i in range(count)} if as_suites else {"m": suite(count)}
         (folder / "cases.json").write_text(json.dumps(methods))
-        # The program has no methods of these names, which is no matter here.
+        # The program has no methods of these names, which does not matter here.
         command = [ETSTREAM, "bundle", str(PROGRAM), "--cases", str(folder / "cases.json")]
         command += ["-o", str(folder / "out.bpte"), "--no-sync", "--unchecked"]
         runs = measure.rounds(ROUNDS, {"": lambda: measure.timed(command)})[""]  # noqa: B023
@@ -60,7 +60,7 @@ def points(counts: tuple[int, ...], folder: Path, *, as_suites: bool) -> Iterato
 
 
 def print_table(what: str, series: list[Point]) -> bool:
-    """Whether the time is linear."""
+    """Prints a table, and returns whether the time is linear."""
     print(f"\n{what:>11} {'ms':>9} {'us each':>9} {'memory MiB':>11} {'metadata MiB':>13} {'ratio':>6}")
     base = series[0]
     linear = True

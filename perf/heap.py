@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `etstream run` costs programs that need no heap, and those that do.
+"""Measures the cost of `etstream run` for programs that need no heap, and for those that do.
 
     python perf/heap.py [--rounds N]
 
@@ -15,7 +15,7 @@ import sys
 
 from measure import Time, median, ratios, timed
 
-# Nothing of it is as large as a block of the heap: what it costs to come first.
+# No block here is large enough for the heap, so the program shows the heap's cost for small blocks.
 SMALL = """
 import json
 data = [{"name": f"n{i}", "values": list(range(i % 50)), "text": "x" * (600 + i % 3000)} for i in range(2000)]
@@ -26,7 +26,7 @@ for _ in range(12):
     for block in blocks:
         block.extend(b"y" * 3000)
 """
-# As numeric code has it: results that are dropped soon.
+# The program makes large results that are dropped soon, as numeric code does.
 LARGE = """
 import numpy
 for _ in range({rounds}):
@@ -49,7 +49,7 @@ PROGRAMS = {
     "arrays of 256 MiB": (LARGE.format(rounds=12, elements=1 << 26), None),
     "200 forks beside 64 MiB": (FORKS, None),
 }
-"""And the ratio that is to be reached, where one is."""
+"""The programs, each with the ratio to reach, if there is one."""
 
 
 def main() -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Real programs of several sizes, each with a test case, exported by ExecuTorch and kept."""
+"""Exports real programs of several sizes with ExecuTorch, each with a test case, and keeps them."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def _embedding(size: int) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
 
 
 def _wav2letter() -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
-    """From waveforms, with the vocabulary and the input of ExecuTorch's example."""
+    """Returns a model of waveforms, with the vocabulary and the input of ExecuTorch's example."""
     layers: list[torch.nn.Module] = []
-    # Channels in and out, the kernel's width, stride and padding.
+    # The channels in and out, and the kernel's width, stride and padding.
     shapes = [(1, 250, 250, 160, 45), (250, 250, 48, 2, 23), *[(250, 250, 7, 1, 3)] * 7]
     shapes += [(250, 2000, 32, 1, 16), (2000, 2000, 1, 1, 0), (2000, 4096, 1, 1, 0)]
     for *shape, stride, padding in shapes:
@@ -60,7 +60,7 @@ MODELS: dict[str, Model] = {
 
 @dataclass(frozen=True)
 class Input:
-    """Files of one model: for `etstream bundle`, and for ExecuTorch's writer."""
+    """The files of one model, for `etstream bundle` and for ExecuTorch's writer."""
 
     folder: Path
 
@@ -78,7 +78,7 @@ class Input:
 
 
 def exported(name: str, cache: Path) -> Input:
-    """The input from `cache`, made and put there if it isn't in it."""
+    """Returns the input from `cache`; makes it and puts it there first if it is missing."""
     folder = cache / name.replace(" ", "-")
     make_once(folder, lambda fresh: _export(MODELS[name], Input(fresh)))
     return Input(folder)

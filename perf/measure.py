@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a command takes: time, memory and page cache, read from outside."""
+"""Measures a command from outside: its time, memory and page cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Time:
-    """Seconds."""
+    """A time in seconds."""
 
     wall: float
     cpu: float
@@ -24,19 +24,19 @@ class Time:
 
 @dataclass(frozen=True)
 class Peak:
-    """High-water marks in bytes over what there was before: of the process's anonymous memory, and of the
-    machine's page cache."""
+    """The peaks above the earlier values, in bytes, of the process's anonymous memory and of the machine's page
+    cache."""
 
     anonymous: int
     page_cache: int
 
 
 class Failed(Exception):
-    """A command that is measured ended with an error."""
+    """An error of a command that is measured."""
 
 
 def timed(command: Sequence[str], sync: Path | None = None) -> Time:
-    """With `sync`, until that file is on the disk."""
+    """Times `command`; with `sync`, until that file is on the disk."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     with process:
@@ -59,7 +59,7 @@ def flush(file: Path) -> None:
 
 
 def peak_of(command: Sequence[str]) -> Peak:
-    """Runs `command` and looks at it as often as the machine lets us."""
+    """Runs `command`, and samples its memory as often as the machine allows."""
     before = page_cache()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     peak = watched(process, before)
@@ -78,7 +78,7 @@ def watched(process: subprocess.Popen, cache_before: int, memory_before: int = 0
 
 
 def anonymous_memory(pid: int) -> int:
-    """0 once the process has ended."""
+    """Returns the anonymous memory of a process in bytes; 0 once the process has ended."""
     try:
         return _kib_line(Path(f"/proc/{pid}/status"), "RssAnon:")
     except (FileNotFoundError, ProcessLookupError):
@@ -97,7 +97,7 @@ def _kib_line(file: Path, name: str) -> int:
 
 
 def rounds(count: int, contenders: dict[str, Callable[[], Time]]) -> dict[str, list[Time]]:
-    """Times of each, a round after the other, so that what disturbs the machine disturbs all."""
+    """Returns the times of each contender, round by round, so that disturbances of the machine affect all of them."""
     times: dict[str, list[Time]] = {name: [] for name in contenders}
     for _ in range(count):
         for name, run in contenders.items():
@@ -112,6 +112,6 @@ def median(times: Sequence[Time]) -> Time:
 
 
 def ratios(times: Sequence[Time], to: Sequence[Time]) -> tuple[float, float, float]:
-    """Lowest, median and highest ratio of the two in one round."""
+    """Returns the lowest, median and highest ratio of the two in one round."""
     each = sorted(a.wall / b.wall for a, b in zip(times, to, strict=True))
     return each[0], statistics.median(each), each[-1]

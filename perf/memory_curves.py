@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws what exports take of memory over time, each in several ways, as `etstream profile` sees it: the pictures in
-docs/profile.md.
+"""Draws the pictures in docs/profile.md: the memory of exports over time, each in several ways, as `etstream profile`
+sees it.
 
     ETSTREAM=PATH python memory_curves.py [--only NAME]... SCRATCH_FOLDER PICTURES_FOLDER
 
 Each way is a command of its own, one after the other. Writes NAME.svg for each picture, and prints the peaks and the
-phases that hold them. The environment that tests/arm/install makes has all that is needed, and the package of
-tests/python/install. Needs 8 GiB on the disk, and 16 GiB of memory for the bundle through JSON.
+phases that hold them. It needs the environment that tests/arm/install makes, and the package of tests/python/install.
+It also needs 8 GiB on the disk, and 16 GiB of memory for the bundle through JSON.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COLORS = ("#b4512f", "#3b6fd4", "#5d8a3c")
 
 @dataclass(frozen=True)
 class Picture:
-    """Ways by what they are called; `prepare` makes what they read, in the folder that they run in."""
+    """A picture of several ways, by their names; `prepare` makes the files that they read, in their folder."""
 
     name: str
     title: str
@@ -123,7 +123,7 @@ def told(profile: Profiled) -> str:
 
 
 def thinned(report: Mapping[str, Any], what: str) -> tuple[list[float], list[float]]:
-    """Seconds, and MiB: of neighbours that are one point the most."""
+    """Returns seconds and MiB; of neighbours that fall on one point, the most."""
     time, values = report["samples"]["time"], report["samples"][what]
     step = max(1, len(time) // MOST_POINTS)
     starts = range(0, len(time), step)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A model exported and bundled, in a process that says what phase it is in.
+"""Exports and bundles a model, in a process that says what phase it is in.
 
     python model_worker.py executorch|etstream MODEL OUT.bpte
 """

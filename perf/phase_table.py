@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A table of the phases of processes that do the same in different ways."""
+"""Prints a table of the phases of processes that do the same work in different ways."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _WIDTH = 36
 
 
 def show_phases(title: str, ways: Mapping[str, Sequence[Phase]]) -> None:
-    """Of each phase its seconds, by how much anonymous memory grew since it began, and the peak of resident
-    memory; and of the whole process the peaks of both."""
+    """Prints, for each phase, its seconds, the growth of anonymous memory since it began, and the peak of resident
+    memory; and for the whole process, the peaks of both."""
     print(f"\n{title}")
     print(f"{'':<18}" + "".join(f"{name:>{_WIDTH}}" for name in ways))
     print(f"{'':<18}" + f"{'seconds':>10}{'anonymous MiB':>15}{'RSS MiB':>11}" * len(ways))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `etstream profile` takes: processor time of a program with and without it, one after the other, and of the process
-that watches, for each second that it does.
+"""Measures the cost of `etstream profile`: the processor time of a program with and without it, one after the other,
+and of the watching process, for each second that it watches.
 
     ETSTREAM=PATH python profile_overhead.py [ROUNDS]
 """
@@ -25,7 +25,7 @@ WAYS: dict[str, Sequence[str]] = {"profile": [], "profile --callers": ["--caller
 
 
 def cpu_seconds(command: Sequence[str]) -> float:
-    """Of the process and of all that it waited for."""
+    """Returns the processor time of a process and of all processes that it waited for."""
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     _, status, use = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `etstream profile` says of a command."""
+"""Reads the report of `etstream profile` on a command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Profiled:
-    """`report` is what --json has; `log` what the command said, both streams of it."""
+    """A profile: `report` is the content of --json; `log` is what the command printed to both streams."""
 
     report: dict[str, Any]
     log: str
@@ -28,20 +28,20 @@ class Profiled:
 
     @property
     def anonymous(self) -> int:
-        """The most of all processes together, in bytes, as it was looked at every 10 ms. The peak that the report has
-        would count what pages of files come and go in between, which those of the heap do."""
+        """The most anonymous memory of all processes together, in bytes, sampled every 10 ms. The peak in the report
+        would count pages of files that come and go in between, as those of the heap do."""
         return max(self.report["samples"]["anonymous"], default=0)
 
     @property
     def phase_of_peak(self) -> str:
-        """The deepest that holds the most anonymous memory, if there are any."""
+        """The deepest of the phases with the most anonymous memory, if there are any."""
         phases = sorted(self.report["phases"], key=lambda phase: (phase["peak"]["anonymous"], phase["depth"]))
         return str(phases[-1]["name"]) if phases else ""
 
 
 def profiled(command: Sequence[str], folder: Path, *options: str, most: int | None = None) -> Profiled:
-    """Runs `command` in `folder`, with `options` of `etstream profile`. With `most`, no process gets more bytes
-    of memory of its own (RLIMIT_DATA). A line on its standard input has scripts begin that wait for one."""
+    """Runs `command` in `folder`, with `options` of `etstream profile`. With `most`, no process gets more bytes of
+    memory of its own (RLIMIT_DATA). Scripts that wait for a line on standard input get one, and begin."""
     environment = {**os.environ, "TMPDIR": str(folder)}
     limited = ["prlimit", f"--data={most}", *command] if most else command
     report = folder / "profile.json"

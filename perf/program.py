@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program laid out again, and its constants moved out of it, against cp and against exporting it again.
+"""Measures laying out a program again, and moving its constants out, against cp and against exporting it again.
 
     ETSTREAM=PATH python program.py [--quick] FOLDER
 """
@@ -26,7 +26,7 @@ def quietly(command: list[str]) -> None:
 
 
 def compare(name: str, folder: Path, rounds: int) -> bool:
-    """With the program in the page cache."""
+    """Compares the ways, with the program in the page cache."""
     program, out, weights, keys = exported(name, folder).program, folder / "out.pte", folder / "out.ptd", folder / "k"
     keys.write_text('{"1": "weight"}')
     again = [ETSTREAM, "pte", str(program), "--segment-alignment", "4096", "-o", str(out)]

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ratios that grow when a constant factor does: the processor time that etstream takes for its work, and what cp, cat,
-xxhsum, flatc or Python's json take for the same bytes.
+"""Checks ratios that grow when a constant factor does: the processor time of etstream for its work, to that of cp, cat,
+xxhsum, flatc or Python's json for the same bytes.
 
     ETSTREAM=PATH python quick.py [--renew] SCRATCH_FOLDER
 
-Each pair runs in turn, and the least time of each counts, so that neither the machine nor what else runs there does.
-The figures go to quick.csv in the folder. Exits with 1 if one has grown over perf/quick.csv, which --renew replaces.
+Each pair runs in turn, and the least time of each counts, so that neither the machine nor its other processes count.
+The figures go to quick.csv in the folder. The script exits with 1 if one has grown over that in perf/quick.csv, which
+--renew replaces.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ SIZE = 96 * MIB
 CASES = 10_000
 TENSORS = 50_000
 ROUNDS = 8
-MOST_BATCHES = 4  # of so many rounds, for what seems to have grown
+MOST_BATCHES = 4  # the most batches of ROUNDS rounds, for a figure that seems to have grown
 UNIT = "times the processor time"
 
 
 @dataclass(frozen=True)
 class Contest:
-    """Commands that do the same work."""
+    """A contest of two commands that do the same work."""
 
     figure: str
     command: Sequence[str | Path]
@@ -51,7 +52,7 @@ class Contest:
 
 
 def copying(folder: Path, out: Path, copy: Path) -> Iterator[Contest]:
-    """Work that moves bytes."""
+    """Yields contests of work that moves bytes."""
     program = folder / "program.pte"
     make_program(program, SIZE)
     segmented = bundle(program, out)
@@ -86,7 +87,7 @@ def copying(folder: Path, out: Path, copy: Path) -> Iterator[Contest]:
 
 
 def describing(folder: Path, out: Path, _: Path) -> Iterator[Contest]:
-    """Work on metadata."""
+    """Yields contests of work on metadata."""
     yield Contest("--version", [ETSTREAM, "--version"], "cp --version", ["cp", "--version"])
 
     examples = ROOT / "examples"
@@ -117,11 +118,11 @@ def describing(folder: Path, out: Path, _: Path) -> Iterator[Contest]:
 
 
 MOST_GROWTH = {copying: 1.25, describing: 1.4}
-"""How many times as large ratios may become. With 16 other processes on two processors, runs differed by up to 1.23 and
-1.33, and by up to 2.7 times in what they took from start to end."""
+"""The factor by which ratios may grow. With 16 other processes on two processors, runs differed by factors up to 1.23
+and 1.33, and their times from start to end by factors up to 2.7."""
 
 Figures = dict[str, tuple[float, str]]
-"""Ratios, and what each is a ratio to."""
+"""The ratios, and what each is a ratio to."""
 
 
 def read(path: Path) -> Figures:
@@ -137,7 +138,7 @@ def write(figures: Figures, path: Path) -> None:
 
 
 def growth(figures: Figures, before: Figures, most: float) -> list[str]:
-    """A line for each that is over `most` times what it was, or was not there before."""
+    """Returns a line for each figure that is over `most` times its earlier value, or that has none."""
     out = []
     for figure, (value, other) in figures.items():
         old = before.get(figure, (0.0, other))[0]
@@ -147,7 +148,7 @@ def growth(figures: Figures, before: Figures, most: float) -> list[str]:
 
 
 def measured(contest: Contest, outputs: Sequence[Path], before: Figures, most: float) -> Figures:
-    """What seems to have grown is measured for longer."""
+    """Measures a contest, for longer if its figure seems to have grown."""
 
     def timed(command: Sequence[str | Path]) -> Callable[[], Time]:
         def run() -> Time:
@@ -172,7 +173,7 @@ def measured(contest: Contest, outputs: Sequence[Path], before: Figures, most: f
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--renew", action="store_true", help="replace perf/quick.csv by what is measured")
+    parser.add_argument("--renew", action="store_true", help="replace perf/quick.csv by the new figures")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     before = {} if arguments.renew else read(KEPT)

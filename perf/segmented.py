@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Segmented bundles of a program over what BP08 holds, against cp, xxhsum and, on xfs, what sharing blocks saves.
+"""Measures segmented bundles of a program over the limit of BP08, against cp, xxhsum and, on xfs, sharing blocks.
 
     ETSTREAM=PATH python segmented.py [--quick] SCRATCH_FOLDER
 """
@@ -28,7 +28,7 @@ LONGEST_SHARING = 0.05
 
 
 def make_program(path: Path, size: int, *, sparse: bool = False) -> None:
-    """A program that is followed by bytes which nothing refers to; checking it warns of them."""
+    """Writes a program that is followed by bytes which nothing refers to; a check of it warns of them."""
     shutil.copy(EXAMPLES / "model.pte", path)
     piece = os.urandom(16 * MIB)
     with path.open("r+b") as file:
@@ -51,7 +51,7 @@ def quietly(command: list[str]) -> None:
 
 
 def compare(folder: Path, size: int, rounds: int) -> bool:
-    """Writing and checking, with the program in the page cache."""
+    """Compares writing and checking, with the program in the page cache."""
     program, out, finished = (folder / name for name in ("program.pte", "out.bpte", "finished.bpte"))
     make_program(program, size)
     quietly(bundle(program, finished, "--no-sync"))
@@ -92,7 +92,7 @@ def compare(folder: Path, size: int, rounds: int) -> bool:
 
 
 def share(folder: Path) -> bool:
-    """On xfs, which shares blocks."""
+    """Measures the gain of sharing blocks, on xfs."""
     disk, image = folder / "disk", folder / "image"
     disk.mkdir()
     image.touch()

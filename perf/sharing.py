@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Weights that programs have in common moved into one file, against reading every input once.
+"""Measures moving the weights that programs have in common into one file, against reading every input once.
 
     ETSTREAM=PATH python sharing.py [--quick] SCRATCH_FOLDER
 
-Three programs of the same weights, as named data, in the page cache. cat reads them; cp of one writes as much as
-etstream does.
+Three programs have the same weights, as named data, and lie in the page cache. cat reads them; cp of one writes as much
+as etstream does.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from measure import MIB, Time
 from table import rows_of, show, show_cache_growth
 
 ETSTREAM = os.environ["ETSTREAM"]
-SIZE = 1 << 30  # of each program
+SIZE = 1 << 30  # the size of each program
 QUICK = 256 << 20
 PIECES = 64
 NAMES = ("portable", "xnnpack", "int8")
 
 
 def write_programs(folder: Path, size: int) -> list[Path]:
-    """Programs of a method that does nothing, with the same named data and a piece of their own each."""
+    """Writes programs of a method that does nothing, with the same named data, and a piece of data of their own."""
     source = random.Random(1)
     with (folder / "data").open("wb") as data:
         for _ in range(size // MIB + len(NAMES)):

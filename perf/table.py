@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A table of what was measured, with the targets beside it."""
+"""Prints a table of measurements, with the targets beside them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ LARGEST_CACHE = 16 * MIB
 
 @dataclass(frozen=True)
 class Row:
-    """A tool's runs; `against`, those of etstream in the same rounds, of which the tool is to take at least
-    `at_least` times the time."""
+    """A row of a tool's runs. `against` has the runs of etstream in the same rounds; the tool is to take at least
+    `at_least` times their time."""
 
     tool: str
     runs: Sequence[Time]
@@ -29,7 +29,7 @@ def rows_of(
     against: Mapping[str, tuple[str, float | None]],
     peaks: Mapping[str, Peak],
 ) -> list[Row]:
-    """Of each tool, beside the one that `against` names and at least so many times its time."""
+    """Returns a row for each tool, beside the one that `against` names with the least ratio to its time."""
     rows = []
     for tool, runs in times.items():
         own, at_least = against.get(tool, (None, None))
@@ -38,7 +38,7 @@ def rows_of(
 
 
 def show(title: str, rows: Sequence[Row]) -> bool:
-    """Whether every target was reached."""
+    """Prints a table, and returns whether every target was reached."""
     print(f"\n{title}")
     header = ("", "seconds", "of etstream's time, with spread", "to reach", "CPU s", "memory MiB", "cache MiB")
     print("{:<20} {:>8} {:>32} {:>9} {:>7} {:>11} {:>10}".format(*header))
@@ -64,7 +64,7 @@ def _show(row: Row) -> bool:
 
 
 def show_limit(what: str, found: float, most: float, unit: str) -> bool:
-    """Whether what was found is at most what it is to be."""
+    """Prints a figure, and returns whether it is at most `most`."""
     print(f"{what}: {found:.1f} {unit}, to reach: {most:g} {yes(found <= most)}", flush=True)
     return found <= most
 

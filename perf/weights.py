@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tensor data (.ptd) and packages of the native backend (.ptn) from a checkpoint, against cp, ExecuTorch's serializers,
-and what writes checkpoints in Python.
+"""Measures writing tensor data (.ptd) and packages of the native backend (.ptn) from a checkpoint, against cp,
+ExecuTorch's serializers, and Python's writers of checkpoints.
 
     ETSTREAM=PATH python weights.py [--quick] SCRATCH_FOLDER
 
 The others write the same bytes of tensors, from a mapped checkpoint: ExecuTorch a .ptd or a .ptn, safetensors and
-gguf-py a checkpoint. Their time is without imports and, as cp's, without sync. Then a million tensors, which are small.
+gguf-py a checkpoint. Their time is without imports and, like that of cp, without sync. The last table has a million
+small tensors.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def quietly(command: list[str]) -> None:
 
 
 def written_by(tool: str, checkpoint: Path, out: Path) -> Time:
-    """In a process that has imported what it needs before it is told to begin."""
+    """Times a tool in a process that has imported the tool's modules before it is told to begin."""
     with subprocess.Popen(
         [sys.executable, WRITER, tool, str(checkpoint), str(out)],
         stdin=subprocess.PIPE,
@@ -78,7 +79,7 @@ def written_by(tool: str, checkpoint: Path, out: Path) -> Time:
 def in_rounds(
     rounds: int, checkpoint: Path, out: Path, contenders: Mapping[str, Callable[[], Time]]
 ) -> dict[str, list[Time]]:
-    """With the checkpoint in the page cache, and no output there."""
+    """Times the contenders, with the checkpoint in the page cache, and no output there."""
 
     def prepared(run: Callable[[], Time]) -> Callable[[], Time]:
         def prepare_and_run() -> Time:
@@ -120,7 +121,7 @@ def compare(checkpoint: Path, out: Path, rounds: int) -> bool:
 
 
 def compare_packages(checkpoint: Path, out: Path, rounds: int) -> bool:
-    """The constants are read twice: an archive has a member's checksum before it."""
+    """Compares writers of packages. They read the constants twice, as a member's checksum comes before it."""
     ptn = [ETSTREAM, "ptn", str(GRAPH), "--constants", str(checkpoint), "-o", str(out)]
     contenders = {
         "etstream ptn": lambda: measure.timed(ptn),
@@ -142,7 +143,7 @@ def compare_packages(checkpoint: Path, out: Path, rounds: int) -> bool:
 
 
 def grow(folder: Path) -> bool:
-    """Time and memory by the number of tensors."""
+    """Measures time and memory by the number of tensors."""
     checkpoint, out = folder / "many.safetensors", folder / "out.ptd"
     print(f"\n{'tensors':>11} {'seconds':>9} {'us each':>9} {'memory MiB':>11} {'metadata MiB':>13} {'ratio':>6}")
     each: list[float] = []

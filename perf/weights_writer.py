@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What people write weights with in Python, to be measured from outside.
+"""Writes weights as people do in Python, to be measured from outside.
 
     python weights_writer.py executorch|package|safetensors|gguf CHECKPOINT.safetensors OUT
 
-Imports and maps the checkpoint, then says "ready" and waits for a line; what it does from there on is what is
-measured. Prints seconds and CPU seconds.
+Imports and maps the checkpoint, then says "ready" and waits for a line; its work from there on is measured. Prints
+seconds and CPU seconds.
 """
 
 from __future__ import annotations

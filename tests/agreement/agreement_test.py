@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every command reads what `verify` accepts, and `verify` accepts what every command writes.
+"""Shows that every command reads the files that `verify` accepts, and that `verify` accepts the files that every
+command writes.
 
     agreement_test.py ETSTREAM GOLDEN EXAMPLES [MUTANTS] [SEED]
 
-Files of each kind are changed in a few bytes, MUTANTS times each. Of each that `verify` accepts, each command for its
-kind has to succeed, unless it says that the file is sound and can't become what is asked for. What is written has to be
-accepted in turn.
+Files of each kind are changed in a few bytes, MUTANTS times each. On each file that `verify` accepts, each command for
+its kind has to succeed, unless it says that the file is sound and can't become what is asked for. The files that
+commands write have to be accepted in turn.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ETSTREAM, GOLDEN, EXAMPLES = (Path(argument).resolve() for argument in sys.argv[
 MUTANTS = int(sys.argv[4]) if len(sys.argv) > 4 else 60
 SEED = int(sys.argv[5]) if len(sys.argv) > 5 else 1
 METADATA = 1 << 12
-"""The bytes at a file's beginning that are changed first: most of what lies behind is payload."""
+"""The number of bytes at a file's beginning that are changed first; most of the bytes behind them are payload."""
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "schema"
 BUNDLES = [
@@ -123,7 +124,7 @@ def mutated(content: bytes, random_: random.Random) -> bytes:
 
 
 def check(path: Path, seed: Path, folder: Path) -> list[str]:
-    """Returns what is wrong with how the commands take a file that `verify` accepts."""
+    """Returns the errors of the commands on a file that `verify` accepts."""
     wrong = []
     for command in ALL + COMMANDS[path.suffix]:
         places = {"F": path, "a=F": f"a={path}", "b=F": f"b={path}", "OTHER": seed, "NONE.json": folder / "none.json"}

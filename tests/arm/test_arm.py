@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ExecuTorch's Arm compiler through etstream: the files that it writes by itself, in little memory.
+"""Runs ExecuTorch's Arm compiler through etstream: it writes the same files as by itself, in little memory.
 
-In an environment as Arm's own set-up makes it, with the flatbuffers that tosa-tools asks for.
+The tests need an environment as Arm's own set-up makes it, with the flatbuffers that tosa-tools asks for.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Compile = Callable[..., Path]
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folders of what arm_compilations.py writes with etstream and without, each in a process of its own."""
+    """Returns the folders that arm_compilations.py writes with etstream and without, each in a process of its own."""
     folders = {way: tmp_path_factory.mktemp(way) for way in ("executorch", "etstream")}
     script = SCRIPTS / "arm_compilations.py"
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
@@ -57,7 +57,7 @@ def assert_same_files(compiled: dict[str, Path], pattern: str, count: int) -> No
 
 
 def test_the_environment_is_that_of_arms_own_set_up() -> None:
-    """So that what the other tests show is about the flatbuffers and the numpy that Arm's users have."""
+    """Makes sure that the other tests use the flatbuffers and the numpy that Arm's users have."""
     assert version("flatbuffers") == "25.2.10"
     assert tuple(map(int, version("numpy").split(".")[:2])) < (2, 2)
 
@@ -82,7 +82,7 @@ def test_external_blocks_are_what_executorch_writes_by_itself(compiled: dict[str
 
 @pytest.fixture
 def compile_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compile:
-    """Compiles the small model in this process; gives the folder of what was written."""
+    """Returns a function that compiles the small model in this process, and returns the folder of the files."""
     model = arm_models.write_cnn(tmp_path)
 
     def run(main: Callable[[], None], *arguments: str) -> Path:
@@ -107,7 +107,7 @@ def test_a_record_is_what_the_compiler_writes_by_itself(
     monkeypatch.setattr(arm, "generate_etrecord", lambda *args: recorded.append(args) or generate(*args))
     folder = compile_with(run_as_command, "--bundleio", "-t", target, *TARGETS[target])
     record = folder / f"cnn_arm_delegate_{target}_etrecord.bin"
-    # No two compilations give the same record, as there are identities of objects in it.
+    # Two compilations never give the same record, as it contains identities of objects.
     ((_, *programs),) = recorded
     theirs = folder / "theirs.bin"
     generate(theirs, *programs)

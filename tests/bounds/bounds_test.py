@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Holds every command to what docs/performance.md says that a file can make it take, on generated worst cases.
+"""Holds every command to the limits that docs/performance.md gives for any file, on generated worst cases.
 
     python3 bounds_test.py ETSTREAM PERFORMANCE.md EXAMPLES [--show]
 
 Each runs at two sizes. Memory is the peak over that of a run on a tiny file of the kind, for each byte of the largest.
-Time is that of the processor; where it is long enough to be measured it may grow in proportion to the size, and not to
-its square: the least of several runs, as other programs on the machine slow any one of them. What is written is not
-much longer than what was read. With --show it prints what it measured.
+Time is that of the processor, the least of several runs, as other programs on the machine slow any one of them. If it
+is long enough to be measured, it may grow in proportion to the size, and not to its square. The output is not much
+longer than the input. With --show it prints the measurements.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from pathlib import Path
 import worst_cases
 
 TINY, SMALL, LARGE = 2_000, 400_000, 1_600_000
-UNMEASURED = 0.1  # seconds, below which the start of a process and other processes count
-MOST_GROWTH = 2 * LARGE / SMALL  # of time; the square would be 4 * LARGE / SMALL
-REPEATS = 8  # of a run that took too long, before that is believed
+UNMEASURED = 0.1  # the seconds below which the start of a process and other processes count
+MOST_GROWTH = 2 * LARGE / SMALL  # the most growth of time; the square would be 4 * LARGE / SMALL
+REPEATS = 8  # the repeats of a run that took too long, before that is believed
 MOST_SECONDS = 20
 HOLE = 1 << 40
-MOST_MEMORY = 4 << 30  # of address space
-SLACK = 2 << 20  # of memory and of output, in bytes
-MOST_OF_OTHERS = 5  # times as long for a program of a writer that etstream does not know as for its own
-MOST_OUTPUT = 6  # bytes for each of the file
-MOST_OWN = 24 << 20  # bytes of this process: the kernel counts what it had as a child's, until the child becomes its command
+MOST_MEMORY = 4 << 30  # the bytes of address space
+SLACK = 2 << 20  # the slack of memory and of output, in bytes
+MOST_OF_OTHERS = 5  # the most times as long for a program of an unknown writer as for etstream's own
+MOST_OUTPUT = 6  # the most bytes of output for each byte of the file
+# The most bytes of this process: the kernel counts them as the child's until the child becomes its command.
+MOST_OWN = 24 << 20
 
-# By the row of the table that it stands in, with OUT for a place to write to.
+# The commands by their row in the table, with OUT for a place to write to.
 REPORTS = {
     "inspect": ["inspect", "FILE"],
     "inspect --json": ["inspect", "--json", "FILE"],
@@ -116,7 +117,7 @@ class Machine:
 
 
 def write_files(folder: Path) -> dict[str, list[Path]]:
-    """One of each kind at each size, smallest first; by other processes, see MOST_OWN."""
+    """Writes a file of each kind at each size, smallest first, by other processes; see MOST_OWN."""
     sizes = [TINY, SMALL, LARGE]
     for size in sizes:
         subprocess.run([sys.executable, "-B", worst_cases.__file__, folder / str(size), str(size)], check=True)
@@ -132,7 +133,7 @@ def grows_too_fast(small: float, large: float) -> bool:
 
 
 def limits_in(page: Path) -> dict[str, int]:
-    """From the rows "| `COMMAND` | BYTES | ..." under the heading of hostile files."""
+    """Returns the limits in the rows "| `COMMAND` | BYTES | ..." under the heading of hostile files."""
     _, section = page.read_text(encoding="utf-8").split("## Files that are made to be slow", 1)
     rows = re.findall(r"^\| (`[^|]+`) \| (\d+) \|", section.split("\n## ")[0], re.MULTILINE)
     return {command: int(limit) for commands, limit in rows for command in re.findall(r"`([^`]+)`", commands)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flatbuffers whose objects may be shared, as no builder writes them.
+"""Writes flatbuffers whose objects may be shared, as no builder does.
 
 Objects are nodes of a graph without circles. An object lies behind all that refer to it, as offsets lead forward.
 """
@@ -12,7 +12,7 @@ SIZES = {"b": 1, "B": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "Q": 8, "d": 8,
 
 
 class Node:
-    """Something that offsets lead to."""
+    """An object that offsets lead to."""
 
     def children(self) -> list[Node]:
         return []
@@ -23,7 +23,7 @@ class String(Node):
         self.words = words.encode() if isinstance(words, str) else words
 
     def place(self, position: int) -> tuple[int, int]:
-        """Where the object is, and where it ends, if it may begin at `position`, a multiple of 8."""
+        """Returns where the object is, and where it ends, if it may begin at `position`, a multiple of 8."""
         return position, position + 4 + len(self.words) + 1
 
     def write(self, out: bytearray, places: dict[int, int]) -> None:
@@ -51,7 +51,7 @@ class Scalars(Node):
 
 
 class Tables(Node):
-    """A vector of tables, or of strings. One may come any number of times."""
+    """A vector of tables, or of strings. An item may come any number of times."""
 
     def __init__(self, items: list[Node]) -> None:
         self.items = items
@@ -70,7 +70,7 @@ class Tables(Node):
 
 
 class Table(Node):
-    """Fields by their ids: a node, or a scalar as a pair of struct's letter and the value."""
+    """A table: its fields by their ids, each a node, or a scalar as a pair of struct's letter and the value."""
 
     def __init__(self, **fields: Node | tuple[str, float]) -> None:
         self.fields = {int(name[1:]): value for name, value in fields.items()}
@@ -110,7 +110,7 @@ class Table(Node):
 
 
 def flatbuffer(root: Table, identifier: str, header: int = 0) -> bytearray:
-    """The flatbuffer, with `header` zero bytes behind its identifier."""
+    """Returns the flatbuffer, with `header` zero bytes behind its identifier."""
     order = _in_order(root)
     places: dict[int, int] = {}
     end = 8 + header
@@ -124,7 +124,7 @@ def flatbuffer(root: Table, identifier: str, header: int = 0) -> bytearray:
 
 
 def _in_order(root: Node) -> list[Node]:
-    """All nodes, each behind those that refer to it."""
+    """Returns all nodes, each behind those that refer to it."""
     referred: dict[int, int] = {id(root): 0}
     seen = [root]
     for node in seen:

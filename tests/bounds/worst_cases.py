@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files that take more time and memory to read than any exporter's: what is referred to over and over, at any size.
+"""Makes files that take more time and memory to read than any exporter's: they refer to one thing over and over, at any
+size.
 
     python3 worst_cases.py FOLDER SIZE
 
-writes one of each kind, of about SIZE bytes. Each has its name from what it repeats.
+writes one of each kind, of about SIZE bytes. Each is named after the thing that it repeats.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def inputs_that_are_one_tensor(size: int) -> bytes:
 
 
 def filler(size: int) -> Tables:
-    """Operators of one, with a long name: bytes for which others may be reached more often."""
+    """Returns operators of one with a long name: bytes that allow others to be reached more often."""
     return Tables([Table(f0=String("x" * size))])
 
 
@@ -183,7 +184,8 @@ def nested_keys(size: int) -> bytes:
 
 
 def equal_keys(size: int) -> bytes:
-    """Of keyed.fbs. Keys that are all equal, or sorted backwards, take a quicksort the square of their number."""
+    """Returns JSON of keyed.fbs with keys that are all equal; a quicksort takes the square of their number for these,
+    and for keys that are sorted backwards."""
     return b'{"elements": [' + b",".join([b'{"key": "k"}'] * (size // 13)) + b"]}"
 
 
@@ -199,8 +201,8 @@ def header_of_tensors(size: int) -> bytes:
 
 
 def program_that_is_mostly_a_delegate(size: int) -> bytes:
-    """No worst case, but what any backend makes of a large model: data that is not shared, and much larger than the
-    flatbuffer."""
+    """Returns a program that is no worst case, but that any backend makes of a large model: its data is not shared, and
+    much larger than the flatbuffer."""
     delegate = Table(f0=String("Backend"), f1=Table(f0=("b", 1), f1=("I", 0)), f2=Tables([]))
     run = instruction(2, Table(f0=("i", 0), f1=Scalars("i", [0])))
     calling = method("forward", [tensor([1])], [0], [run], f7=Tables([delegate]))
@@ -217,7 +219,7 @@ def program_of_another_writer(size: int) -> bytes:
 
 
 def write_program_with_a_hole(path: Path, hole: int) -> None:
-    """A program whose segment lies behind `hole` bytes of padding, which take no room on the disk."""
+    """Writes a program whose segment lies behind `hole` bytes of padding, which take no room on the disk."""
     segments = Tables([Table(f1=("Q", 64))])
     whole = program([method("forward", [tensor([1])], [0], [])], bytes(64), f4=segments)
     base, size = struct.unpack_from("<QQ", whole, 24)

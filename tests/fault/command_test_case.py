@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tests of the command have in common."""
+"""Provides what tests of the command have in common."""
 
 import os
 import shutil
@@ -15,10 +15,10 @@ BUNDLE = ["bundle", "in/model.pte", "--cases", "in/cases.json", "-o"]
 
 
 class CommandTestCase(unittest.TestCase):
-    """Has a Workplace for all its tests, with an empty out/ for each."""
+    """A test case with a Workplace for all its tests, and an empty out/ for each."""
 
     place: Workplace
-    complete: bytes  # what BUNDLE writes
+    complete: bytes  # the file that BUNDLE writes
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -44,7 +44,7 @@ class CommandTestCase(unittest.TestCase):
         process.communicate()
 
     def run_command(self, *arguments: str | Path, **options: object) -> tuple[int, str]:
-        """The exit code, or minus the signal that ended it, and what went to standard error."""
+        """Returns the exit code, or minus the signal that ended the command, and the text on standard error."""
         process = self.start(*arguments, **options)
         _, errors = process.communicate(timeout=120)
         return process.returncode, errors.decode()
@@ -59,7 +59,7 @@ class CommandTestCase(unittest.TestCase):
         self.assertIn(saying, errors)
 
     def assert_result(self, expected: bytes | None) -> None:
-        """The result is this, and nothing is beside it."""
+        """Checks that the result is this, and that nothing is beside it."""
         self.assertTrue(content(self.place.result) == expected, "the result is not what it should be")
         self.assertEqual(self.place.others(), [])
 
@@ -75,7 +75,7 @@ def need_root(test: unittest.TestCase) -> None:
 
 
 class AsNobody:
-    """Has the command run by a user who is not root, in a folder that is theirs."""
+    """A user who is not root, and who runs the command in a folder of their own."""
 
     def __init__(self, test: CommandTestCase) -> None:
         self.options: dict[str, object] = {}
@@ -83,7 +83,7 @@ class AsNobody:
             return
         place = test.place
         place.top.chmod(0o755)
-        shutil.copy(etstream(), place.top / "etstream")  # they may not reach where it was built
+        shutil.copy(etstream(), place.top / "etstream")  # the user may not reach the folder where it was built
         os.chown(place.out, NOBODY, NOBODY)
         self.options = {
             "user": NOBODY,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a destination may be: as sed -i, git and other tools have it that replace files by rename."""
+"""Tests what a destination may be, as for sed -i, git and other tools that replace files by rename."""
 
 import os
 import stat

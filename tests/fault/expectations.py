@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a fault in each system call has to lead to, decided call by call."""
+"""Decides, call by call, what a fault in each system call has to lead to."""
 
 import enum
 import errno
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class Outcome(enum.Enum):
-    """How a run with a fault has to end."""
+    """The ways in which a run with a fault may have to end."""
 
     GOES_ON = "exit code 0, the new result complete"
     STOPS = "exit code 1 with a message, the destination as it was"
@@ -21,7 +21,7 @@ class Call:
     index: int
     name: str
     about: str
-    source: str  # the path that is renamed, the "fd 3" that a path to remove is relative to
+    source: str  # the path that is renamed, or the "fd 3" that a path to remove is relative to
     flags: int
     result: int | None  # None: the process ended in it
 
@@ -30,7 +30,7 @@ class Call:
 class Rule:
     outcome: Outcome
     why: str
-    survives: tuple[int, ...] = ()  # errors that it goes on with all the same
+    survives: tuple[int, ...] = ()  # the errors with which it still goes on
 
 
 CAN_NOT = (errno.EOPNOTSUPP, errno.ENOSYS)
@@ -83,7 +83,7 @@ BY_NAME = {
 
 
 def role_of(calls: list[Call], position: int, destination: str) -> str:
-    """The key in RULES of one of the calls of a run without faults."""
+    """Returns the key in RULES of one of the calls of a run without faults."""
     call = calls[position]
     before = [c.name for c in calls[:position]]
     done = any(c.name.startswith("rename") and c.about == destination for c in calls[:position])
@@ -106,18 +106,18 @@ def role_of(calls: list[Call], position: int, destination: str) -> str:
 
 
 def expected(calls: list[Call], position: int, error: int, destination: str, and_all_after: bool) -> Outcome:
-    """How a run has to end in which the call at `position`, or all from there on, fail with `error`."""
+    """Returns how a run has to end in which the call at `position`, or all calls from there on, fail with `error`."""
     for i in range(position, len(calls) if and_all_after else position + 1):
         rule = RULES[role_of(calls, i, destination)]
         if error == errno.EINTR and rule is not RULES["tell"]:
-            continue  # it is tried again
+            continue  # the call is tried again
         if rule.outcome is not Outcome.GOES_ON and error not in rule.survives:
             return rule.outcome
     return Outcome.GOES_ON
 
 
 def unheard(calls: list[Call]) -> list[str]:
-    """What is put in place though nobody has asked whether all of it could be written."""
+    """Returns the files that are put in place although nobody has asked whether all of them could be written."""
     complaints = []
     asked = True
     for call in calls:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where there is no room, the destination is as it was, and the command says so."""
+"""Shows that the destination stays as it was if there is no room, and that the command says so."""
 
 import os
 import resource
@@ -9,8 +9,8 @@ import subprocess
 from command_test_case import BUNDLE, CommandTestCase, main, skip_loudly
 from workplace import MIB, etstream
 
-# Runs in a mount namespace of its own, so that the disk goes when the script ends. Shows the exit code, what is
-# there, and what the old file holds.
+# A script that runs in a mount namespace of its own, so that the disk goes when it ends. It shows the exit code, the
+# files that are there, and the content of the old file.
 SCRIPT = """
 set -e
 {mount}
@@ -41,7 +41,7 @@ class FullDisk(CommandTestCase):
         self.check(done, "cannot reserve space for 'out/result': No space left on device (2.5 MiB; 1020.0 KiB are free)")
 
     def on_ext2(self, size: str, then: str = "true") -> subprocess.CompletedProcess:
-        """A file system that can't reserve."""
+        """Runs the command on a file system that can't reserve space."""
         if not shutil.which("mkfs.ext2"):
             skip_loudly(self, f"{self.id()}: there is no mkfs.ext2")
         make = f"truncate -s {size} disk; mkfs.ext2 -q -b 1024 -m 0 disk >&2; mount -o loop -t ext2 disk out"
@@ -54,7 +54,7 @@ class FullDisk(CommandTestCase):
     def test_a_destination_is_untouched_when_the_disk_fills(self) -> None:
         self.succeeds(*BUNDLE, "result")
         needed = -(-(self.place.top / "result").stat().st_size // 1024)
-        # Room for the data, but not for the blocks that say where it lies.
+        # This leaves room for the data, but not for the blocks that say where it lies.
         fill = f"""
 available() {{ df --output=avail -k out | tail -n 1; }}
 head -c "$(($(available) - {needed} - 64))k" /dev/zero >out/lost+found/most
@@ -64,7 +64,7 @@ while [ "$(available)" -gt {needed + 4} ]; do head -c 1k /dev/zero >"out/lost+fo
 
     def test_of_several_outputs_none_appears_when_the_disk_fills_with_the_last(self) -> None:
         share = ["share", "in/model.pte", "in/aligned.pte", "--weights", "out/result", "--fat", "out/model.fat"]
-        # Room for the old file and for the weights, in pages.
+        # There is room for the old file and for the weights, in pages.
         done = self.on_disk("mount -t tmpfs -o size=28k none out", share)
         self.check(done, "cannot reserve space for 'out/model.fat': No space left on device")
 

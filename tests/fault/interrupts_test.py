@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An interrupt in the middle of a write leaves nothing behind, and ends the command as interrupts do."""
+"""Shows that an interrupt in the middle of a write leaves nothing behind, and ends the command as interrupts do."""
 
 import os
 import signal
@@ -43,7 +43,7 @@ class Interrupts(CommandTestCase):
         self.assert_result(self.complete)
 
     def ends_when_blocked(self, process: subprocess.Popen, call: str) -> None:
-        """Waits until the process sleeps in `call`, interrupts it, and expects it to end by that."""
+        """Waits until the process sleeps in `call`, interrupts it, and expects that to end it."""
         folder = Path(f"/proc/{process.pid}")
         deadline = time.monotonic() + 60
         asleep_since = time.monotonic()
@@ -52,7 +52,7 @@ class Interrupts(CommandTestCase):
             self.assertLess(now, deadline, f"it never waited in {call}")
             if (folder / "stat").read_text().rsplit(")", 1)[1].split()[0] != "S":
                 asleep_since = now
-            # Not every kernel tells where a process waits.
+            # Not every kernel tells in which call a process waits.
             elif (folder / "wchan").read_text().endswith(call) or now - asleep_since > 2:
                 break
             time.sleep(0.01)
@@ -65,7 +65,7 @@ class Interrupts(CommandTestCase):
     def test_a_full_pipe_beside_a_file_does_not_hold_it_up(self) -> None:
         process = self.start("extract", "in/bundle.bpte", "--program", "out/result", "--segment", "0", "-o", "-")
         self.ends_when_blocked(process, "pipe_write")
-        self.assert_result(None)  # they come together
+        self.assert_result(None)  # the outputs appear together
 
     def test_a_fifo_without_a_reader_does_not_hold_it_up(self) -> None:
         os.mkfifo(self.place.result)

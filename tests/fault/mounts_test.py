@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Mounts that lack calls, as object stores, FUSE and network file systems do: what can be done without is, with a
-warning, and where that would not be safe an error tells another way. Each call has each error that says so."""
+"""Runs the command on mounts that lack calls, as object stores, FUSE and network file systems do. If it can safely do
+without a call, it does so with a warning; otherwise an error tells another way. Each call has each error that says
+so."""
 
 import errno
 import os
@@ -21,7 +22,7 @@ ANOTHER_WAY = "; write to standard output (-o - >FILE), or elsewhere and copy it
 
 class Mounts(CommandTestCase):
     def run_without(self, call: str, error: int, command: list[str], mode: int | None = None, mask: int = 0o022) -> Run:
-        """Runs the command where no call of this name works; `mode` is that of an old file or folder."""
+        """Runs the command with all calls of this name failing; `mode` is that of an old file or folder."""
         self.place.renew()
         if mode is not None:
             if command is FOLDER:
@@ -74,7 +75,7 @@ class Mounts(CommandTestCase):
 
     def test_where_permissions_stay_as_they_are_a_file_is_never_open_to_more_people(self) -> None:
         for error in (*ABSENT, errno.EPERM):
-            # The umask takes what only chmod could give back.
+            # The umask takes away a permission that only chmod could give back.
             run = self.run_without("fchmod", error, FILE, 0o664, mask=0o027)
             reason = f"cannot set the permissions of what replaces 'out/result': {os.strerror(error)}"
             self.assert_complete(run, f"warning: {reason}: it has 0640 instead of 0664\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A mount of FUSE that keeps its files in a folder, writes them from front to back only, and lacks calls.
+"""Mounts a FUSE file system that keeps its files in a folder, writes them from front to back only, and lacks calls.
 
     python3 object_store.py FOLDER MOUNT [CALL...]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A real mount of FUSE, as an object store's is: it does not tell its room, and lacks what object stores lack."""
+"""Tests a real mount of FUSE, as an object store's is: it does not tell its room, and lacks what object stores lack."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 from command_test_case import BUNDLE, CommandTestCase, main, need_root, skip_loudly
 
 STORE = Path(__file__).with_name("object_store.py")
-PYTHON = "/usr/bin/python3"  # which has Debian's packages
+PYTHON = "/usr/bin/python3"  # this one has Debian's packages
 ELSEWHERE = "complete files can't be put there at once; write"
 
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a disk may hold after a loss of power, as far as POSIX promises anything.
+"""Computes what a disk may hold after a loss of power, as far as POSIX promises anything.
 
-The calls of a run are replayed on a model of the folder that it writes into. Every change that no fsync has settled is
-on the disk or not, whatever became of those before and after it: each piece of a file's data, its size, its
+The calls of a run are replayed on a model of the folder that it writes into. Every change that no fsync has settled may
+be on the disk or not, independently of the changes before and after it: each piece of a file's data, its size, its
 permissions, each name in a folder. A rename is one change, of both names.
 
-A file whose changes are not settled has 2^n contents. All of them are one content exactly if what is settled is that
-content and no change by itself makes another of it, so n + 1 are looked at. Folders have few names; all that they may
-hold is looked at.
+A file whose changes are not settled has 2^n contents. All of them are one content exactly if the settled content is
+that one and no change alone makes another of it, so n + 1 contents are looked at. Folders have few names, so all their
+possible contents are looked at.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from workplace import NEIGHBOURS
 
 TEMPORARY = re.compile(r"\..*\.etstream-[0-9a-f]{16}\.tmp")
 
-KEEP_SIZE = 1  # of fallocate
-EXCHANGE = 2  # of renameat2
+KEEP_SIZE = 1  # a flag of fallocate
+EXCHANGE = 2  # a flag of renameat2
 NO_CHANGE = ("flock", "fadvise", "sync_file_range", "utimensat", "close")
 
-# The bytes, and by which calls permissions and owners were changed.
+# The bytes, and the calls that changed permissions and owners.
 View = tuple[bytes, frozenset[int]]
 
 
 @dataclass(frozen=True)
 class Change:
-    """One that a file has whole or not at all."""
+    """A change that a file has whole or not at all."""
 
     offset: int = 0
     data: bytes = b""
@@ -88,7 +88,7 @@ class Folder:
         return names
 
     def views(self) -> list[Names]:
-        """All that it may hold."""
+        """Returns all names that the folder may hold."""
         seen = {frozenset(self.settled.items())}
         for change in self.changes:
             seen |= {frozenset(renamed(dict(names), change).items()) for names in seen}
@@ -108,7 +108,8 @@ def folder_of(path: Path) -> Folder:
 
 
 class Disk:
-    """The folder `root`, with all that is in it on the disk, before the calls of a run. Paths begin with its name."""
+    """The disk with the folder `root` and its content, before the calls of a run. Paths begin with the folder's
+    name."""
 
     def __init__(self, root: Path) -> None:
         self.root = folder_of(root)
@@ -117,7 +118,7 @@ class Disk:
         self.offsets: dict[str, int] = {}
 
     def _parts(self, path: str) -> tuple[str, ...] | None:
-        """None for what is not in the folder."""
+        """Returns the names in a path; None for a path that is not in the folder."""
         parts = PurePath(os.path.normpath(path)).parts
         return parts[1:] if parts[:1] == (self.name,) else None
 
@@ -137,7 +138,7 @@ class Disk:
         folder.changes.append({os.path.basename(path): node for path, node in changes})
 
     def replay(self, call: Call, written: bytes) -> None:
-        """What the call does. `written` are the bytes of a write."""
+        """Does on the model what the call does. `written` are the bytes of a write."""
         if call.result is None or call.result < 0 or call.name in NO_CHANGE or call.about == "fd 1":
             return
         if call.name in ("open for writing", "open a folder"):
@@ -195,18 +196,18 @@ class Disk:
         return sum(len(node.changes) for node in self._all(self.root))
 
     def outcomes(self, paths: tuple[str, ...]) -> list[tuple[tuple[Node | None, ...], bool]]:
-        """What may be at the paths, together, and whether a temporary file is in a folder of theirs then."""
+        """Returns what may be at the paths, together, and whether a temporary file is then in a folder of theirs."""
         ways = {path: self._parts(path) or () for path in paths}
         return [(tuple(map(found.get, paths)), left) for found, left in outcomes_in(self.root, ways)]
 
     def may_hold(self, path: str) -> set[tuple[str, Node]]:
-        """All names that may be in the folder at `path`, with what they may stand for."""
+        """Returns all names that may be in the folder at `path`, with what they may stand for."""
         folder = self.find(path)
         return {entry for names in folder.views() for entry in names.items()} if isinstance(folder, Folder) else set()
 
 
 def outcomes_in(folder: Folder, ways: dict[str, tuple[str, ...]]) -> Iterator[tuple[dict[str, Node], bool]]:
-    """As Disk.outcomes(), of the paths that lead by these names on from the folder."""
+    """Yields the outcomes, see Disk.outcomes(), of the paths that lead on from the folder by these names."""
     inner = {way[0] for way in ways.values() if len(way) > 1}
     for names in folder.views():
         found = {path: names[way[0]] for path, way in ways.items() if len(way) == 1 and way[0] in names}
@@ -222,7 +223,7 @@ def outcomes_in(folder: Folder, ways: dict[str, tuple[str, ...]]) -> Iterator[tu
 
 
 def possible_contents(node: Node | None) -> list[object]:
-    """Different ones, if anything in it is not settled that matters."""
+    """Returns the contents that a node may have; they are different if something that matters is not settled."""
     if isinstance(node, File):
         return list(node.views())
     if node is None:

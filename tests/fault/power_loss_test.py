@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cuts the power after each call of a run. Each output is then the old one or the complete new one, whatever of that
-which was not synced has reached the disk, and the new one after exit code 0. Prints a line a command."""
+"""Cuts the power after each call of a run. Each output is then the old one or the complete new one, whichever changes
+without a sync have reached the disk; after exit code 0 it is the new one. Prints a line for each command."""
 
 import unittest
 from collections.abc import Iterator
@@ -21,9 +21,9 @@ RESULT = ("out/result",)
 class Count:
     runs: int = 0
     cuts: int = 0
-    states: int = 0  # of the folder, different ones at each cut
-    unsynced: int = 0  # changes, the most at one cut; any of their subsets may be on the disk
-    mixed: int = 0  # states in which some of several outputs are new and others old
+    states: int = 0  # the states of the folder, different ones at each cut
+    unsynced: int = 0  # the most unsynced changes at one cut; any of their subsets may be on the disk
+    mixed: int = 0  # the states in which some of several outputs are new and others old
     complaints: list[str] = field(default_factory=list)
 
     def add(self, other: "Count") -> None:
@@ -99,7 +99,7 @@ class PowerCuts:
 
 
 def bytes_of(contents: object) -> object:
-    """Possible contents as workplace.content() has them."""
+    """Returns possible contents as workplace.content() does."""
     if isinstance(contents, dict):
         return {name: bytes_of(each) for name, each in contents.items()}
     return contents[0] if isinstance(contents, tuple) else contents
@@ -151,7 +151,7 @@ class PowerLoss(unittest.TestCase):
 
 
 class Control(unittest.TestCase):
-    """A program that forgets to sync is found."""
+    """A control: a program that forgets to sync is found."""
 
     place: Workplace
 
@@ -185,7 +185,7 @@ SEVERAL = [
         synced(several_outputs_test.SHARE),
         tuple(f"out/{name}" for name in several_outputs_test.SharedWeights.outputs),
     ),
-    # The new folder is in one that nothing else is written to.
+    # The new folder is in a folder that nothing else is written to.
     (
         "share_into_new_folder",
         ["share", "in/model.pte", "in/aligned.pte", "--weights", "out/kept/weights.ptd", "--out-dir", "out/thin"],

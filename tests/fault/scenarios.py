@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands that are run with faults, and what is at the destination before."""
+"""Lists the commands that are run with faults, and what is at the destination before."""
 
 import os
 from dataclasses import dataclass, field
@@ -18,14 +18,14 @@ class Scenario:
 
     name: str
     command: list[str]
-    old_file: bool = False  # a private one is there before
-    old_folder: bool = False  # an empty one is there before
-    leftover: bool = False  # of a killed run
+    old_file: bool = False  # a private file is there before
+    old_folder: bool = False  # an empty folder is there before
+    leftover: bool = False  # a leftover of a killed run is there
     of_another: bool = False  # the old file belongs to another user; needs root
     model_size: int = 5 * MIB // 2
     makes_a_folder: bool = False
     gives: str | None = None  # the input whose bytes the result has
-    roles: tuple[str, ...] = ()  # the only ones that go wrong; none: all
+    roles: tuple[str, ...] = ()  # the only roles that go wrong; none means all
     program: list[str] = field(default_factory=lambda: [etstream()])
 
     @property
@@ -37,7 +37,7 @@ class Scenario:
         return self.program + self.command
 
     def prepare(self, place: Workplace) -> None:
-        """Makes the folder that is written into as it is before the command runs."""
+        """Makes the destination folder as it is before the command runs."""
         place.renew()
         if self.old_file:
             place.result.write_bytes(OLD_CONTENT)
@@ -62,7 +62,7 @@ BUNDLE = ["bundle", "in/model.pte", "--cases", "in/cases.json", "-o", "out/resul
 SEGMENTED = ["bundle", "in/model.pte", "--cases", "in/test_cases.json", "--unchecked", "--format", "segmented", "-o"]
 TO_SEGMENTED = ["convert", "in/large_cases.bpte", "--to", "segmented", "-o", "out/result"]
 TO_BP08 = ["convert", "in/segmented.bpte", "--to", "bp08", "-o", "out/result"]
-# Packages are stamped; two runs give the same bytes at one time only.
+# Packages have a time stamp; two runs give the same bytes only with the same one.
 os.environ["SOURCE_DATE_EPOCH"] = "315532800"
 PACKAGE = ["ptn", "in/program.ptg", "--constants", "in/weights.safetensors", "-o", "out/result"]
 THE_BYTES = ("write", "sync", "rename")
@@ -70,7 +70,7 @@ CASES = ["extract", "in/large_cases.bpte", "--cases", "out/result"]
 
 
 def careless(flaw: str) -> Scenario:
-    """careless_writer with a flaw, or "none", over an old file."""
+    """Returns a scenario of careless_writer with a flaw, or "none", over an old file."""
     program = [os.environ["CARELESS_WRITER"], flaw, "in/model.pte", "out/result"]
     return Scenario(flaw, [], old_file=True, program=program)
 
@@ -79,15 +79,16 @@ def scenarios() -> list[Scenario]:
     return [
         Scenario("bundle", BUNDLE),
         Scenario("bundle_over_old", BUNDLE, old_file=True, leftover=True, of_another=True),
-        # Writes are of 64 KiB here.
+        # Writes have 64 KiB here.
         Scenario("bundle_no_sync", [*BUNDLE, "--no-sync"], old_file=True, model_size=160 << 10),
-        # Three windows of write-back, in the calls that the others do not make.
+        # This writes back three windows, in calls that the others do not make.
         Scenario("bundle_windows", BUNDLE, model_size=25 * MIB, roles=("write back", "forget", "sync")),
-        # The directory at the end goes to the disk in two writes: the first happens while it is handed over.
+        # The directory at the end goes to the disk in two writes, of which the first happens while the directory is
+        # handed over.
         Scenario(
             "bundle_segmented", [*SEGMENTED, "out/result"], model_size=5 * MIB // 2 - 16448, gives="in/segmented.bpte"
         ),
-        # These three differ from others in what is written, and not by which calls.
+        # These three differ from others in the bytes that they write, and not in their calls.
         Scenario("bundle_no_hash", [*SEGMENTED, "out/result", "--no-hash"], old_file=True, roles=THE_BYTES),
         Scenario("convert_to_segmented", TO_SEGMENTED, old_file=True, roles=THE_BYTES, gives="in/segmented.bpte"),
         Scenario("convert_to_bp08", TO_BP08, old_file=True, roles=THE_BYTES, gives="in/large_cases.bpte"),

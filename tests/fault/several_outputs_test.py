@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A command with several outputs: all of them appear, or none does, whatever goes wrong on the way."""
+"""Shows that of a command with several outputs all appear, or none does, whatever goes wrong on the way."""
 
 import errno
 import fcntl
@@ -24,14 +24,14 @@ TEMPORARY = re.compile(r"\.[a-z0-9.-]+\.etstream-[0-9a-f]{16}\.tmp")
 
 class SharedWeights(CommandTestCase):
     command = SHARE
-    # In the order in which they come.
+    # The outputs in the order in which they appear.
     verified = ("out/thin/model.pte", "out/weights.ptd")
     outputs = ("weights.ptd", "thin/model.pte", "thin/aligned.pte", "model.fat")
     folder = "thin"
 
     def prepare(self, old: bool) -> None:
         self.place.renew()
-        # As if a living process wrote it, so that verify has no leftover to warn of.
+        # This looks as if a living process wrote it, so that verify has no leftover to warn of.
         self.doCleanups()
         neighbour = self.enterContext((self.place.out / NEIGHBOURS[2]).open("rb"))
         fcntl.flock(neighbour, fcntl.LOCK_EX)
@@ -49,7 +49,8 @@ class SharedWeights(CommandTestCase):
         return [path for path in self.place.out.rglob("*") if TEMPORARY.fullmatch(path.name) and "0123" not in path.name]
 
     def calls(self, command: list[str]) -> Iterator[tuple[Scenario, Call, bool]]:
-        """Each call by which it writes, with old files there and without; `complete` is what it makes."""
+        """Yields each call by which the command writes, with old files there and without; sets `complete` to the
+        result."""
         scenario = Scenario(command[0], command)
         for old in (True, False):
             self.prepare(old)
@@ -77,7 +78,7 @@ class SharedWeights(CommandTestCase):
             failed += 1
             self.assertEqual(run.code, 1)
             self.assert_none(run, call, old)
-        # Each output is at least made, written, synced and renamed.
+        # Each output is made, written, synced and renamed, at least.
         self.assertGreaterEqual(failed, 2 * 4 * len(self.outputs))
 
     def test_an_interrupt_leaves_all_outputs_or_none(self) -> None:
@@ -106,8 +107,8 @@ class SharedWeights(CommandTestCase):
             self.assertEqual(self.temporaries(), [])
         code, said = self.run_command("verify", *self.verified)
         self.assertEqual((code, said), (0, ""))
-        # Between two renames, it is killed after the one and before the other, and without old files before and after
-        # the attempt to exchange names.
+        # With old files, the command is killed between two renames, after the first and before the second. Without, it
+        # is also killed before and after the attempt to exchange names.
         self.assertEqual(mixed, (2 + 4) * (len(self.outputs) - 1))
 
 

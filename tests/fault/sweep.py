@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Has each system call by which a command writes go wrong in turn, and looks at what is left.
+"""Lets each system call by which a command writes go wrong in turn, and checks what is left.
 
     ETSTREAM=PATH FAULT_TRACER=PATH python3 sweep.py [SCENARIO... | --list]
 
-Every call fails with each of ERRORS, once and with all that come after it; writes are cut short; the process is
-killed before and after every call, and gets a Ctrl-C during it. Prints a line a scenario. The exit code is 1 where
+Every call fails with each of ERRORS, once and with all that come after it; writes are cut short; the process is killed
+before and after every call, and gets a Ctrl-C during it. Prints a line for each scenario. The exit code is 1 if
 something was lost.
 """
 
@@ -21,7 +21,7 @@ from verdict import Run, Verdict
 from workplace import Workplace
 
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EINTR, errno.EDQUOT, errno.EACCES)
-# What some calls answer where the system can't do what they ask for.
+# The errors that some calls give if the system can't do what they ask for.
 MORE_ERRORS = {
     "reserve": CAN_NOT,
     "write back": (*CAN_NOT, errno.EINVAL),
@@ -34,7 +34,7 @@ MORE_ERRORS = {
 }
 
 
-MOST_SHOWN = 100  # complaints
+MOST_SHOWN = 100  # the most complaints that are shown
 
 
 @dataclass
@@ -105,7 +105,7 @@ class Sweep:
         role = role_of(self.calls, position, self.scenario.destination)
         for error in (*self.errors, *MORE_ERRORS.get(role, ())):
             self._fail(position, error, and_all_after=False)
-            # A write that was interrupted is tried again, for as long as it takes.
+            # An interrupted write is tried again, for as long as it takes.
             if error != errno.EINTR:
                 self._fail(position, error, and_all_after=True)
 

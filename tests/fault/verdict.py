@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether a run that something happened to has kept the promises of a writer."""
+"""Decides whether a run that something happened to has kept the promises of a writer."""
 
 import os
 import re
@@ -23,7 +23,7 @@ class Run:
 
 
 class Verdict:
-    """Made after a run without faults, whose result is what complete means."""
+    """A judge of runs, made after a run without faults, whose result is the complete one."""
 
     def __init__(self, scenario: Scenario, place: Workplace) -> None:
         self.scenario = scenario
@@ -32,7 +32,7 @@ class Verdict:
         self.old: bytes | dict | None = OLD_CONTENT if scenario.old_file else {} if scenario.old_folder else None
 
     def _result(self) -> list[str]:
-        """What holds after whatever happened."""
+        """Returns complaints about the result, which hold whatever happened."""
         found = content(self.place.result)
         complaints = self.place.touched()
         if found not in (self.old, self.complete):
@@ -46,7 +46,7 @@ class Verdict:
         return content(self.place.result) == self.complete
 
     def _left(self, most: int) -> list[str]:
-        """Complains of what is left beside the destination that the run should have removed."""
+        """Returns complaints about files beside the destination that the run should have removed."""
         others = [name for name in self.place.others() if not (self.scenario.leftover and name == LEFTOVER)]
         strange = [name for name in others if not TEMPORARY.fullmatch(name)]
         if strange or len(others) > most:
@@ -54,7 +54,8 @@ class Verdict:
         return []
 
     def of_fault(self, run: Run, outcome: Outcome, error: int, may_leave: bool) -> list[str]:
-        """`may_leave`: removing the temporary file failed too."""
+        """Returns complaints about a run with a fault. `may_leave` is true if the temporary file could not be
+        removed."""
         complaints = self._result() + self._left(1 if may_leave else 0)
         actual = (run.code, self._is_complete())
         wanted = {Outcome.GOES_ON: (0, True), Outcome.STOPS: (1, False), Outcome.LATE: (1, True)}[outcome]
@@ -85,9 +86,9 @@ class Verdict:
         return complaints
 
     def of_next(self, run: Run) -> list[str]:
-        """Of the next run to the same destination."""
+        """Returns complaints about the next run to the same destination."""
         if self.scenario.makes_a_folder and run.code == 1 and self._is_complete():
-            # The killed run had made the folder, which is never replaced; another run has to have it gone first.
+            # The killed run had made the folder, which is never replaced; somebody has to remove it before another run.
             shutil.rmtree(self.place.result)
             return self._left(0)
         complaints = self._result()

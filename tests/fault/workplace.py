@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A folder with a command's inputs and, apart from them, the folder that it writes into."""
+"""Makes a folder with a command's inputs and, apart from them, the folder that it writes into."""
 
 import json
 import os
@@ -14,19 +14,19 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 MIB = 1 << 20
 
-# What else is in the folder that is written into, and has to stay as it is; some look almost like ours.
+# The other files in the destination folder, which have to stay as they are; some look almost like ours.
 NEIGHBOURS = ["neighbour", ".result.etstream-0123.tmp", ".other.etstream-0123456789abcdef.tmp"]
 
 
 def etstream() -> str:
-    """The path of the command under test."""
+    """Returns the path of the command under test."""
     return os.environ["ETSTREAM"]
 
 
 def make_model(path: Path, size: int) -> None:
-    """The example's program, with its only segment made so large that the file has `size` bytes."""
+    """Writes the example's program, with its only segment so large that the file has `size` bytes."""
     model = bytearray((EXAMPLES / "model.pte").read_bytes())
-    # The extended header: after the identifier its length, the program's size, the segments' offset and size.
+    # The extended header has, after the identifier, its length, the program's size, and the segments' offset and size.
     base, old = struct.unpack_from("<QQ", model, 24)
     metadata_end = struct.unpack_from("<Q", model, 16)[0]
     new = size - base
@@ -39,7 +39,7 @@ def make_model(path: Path, size: int) -> None:
 
 
 def make_test_cases(folder: Path, size: int) -> None:
-    """One test case of two tensors, of `size` bytes and of a few."""
+    """Writes one test case of two tensors, one of `size` bytes and one of a few."""
     (folder / "large.bin").write_bytes(random.Random(1).randbytes(size))
     (folder / "small.bin").write_bytes(b"\1\2\3\4")
     tensors = [
@@ -51,7 +51,7 @@ def make_test_cases(folder: Path, size: int) -> None:
 
 
 def make_checkpoint(path: Path, size: int) -> None:
-    """A safetensors file of two tensors."""
+    """Writes a safetensors file of two tensors."""
     header = {
         name: {"dtype": "U8", "shape": [end - begin], "data_offsets": [begin, end]}
         for name, begin, end in (("large", 0, size - 5), ("small", size - 5, size))
@@ -61,15 +61,16 @@ def make_checkpoint(path: Path, size: int) -> None:
 
 
 def fast_folder() -> str | None:
-    """Where files take no disk, so that thousands of runs with their fsyncs are quick."""
+    """Returns a folder where files take no disk, so that thousands of runs with their fsyncs are quick."""
     memory = Path("/dev/shm")
     usable = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 256 * MIB
     return str(memory) if usable else None
 
 
 class Workplace:
-    """in/: model.pte, aligned.pte with the same constants, cases.json, test_cases.json, bundle.bpte, large_cases.bpte,
-    segmented.bpte, weights.safetensors, program.ptg; out/: NEIGHBOURS and `result`.
+    """A folder with two folders. in/ has model.pte, aligned.pte with the same constants, cases.json, test_cases.json,
+    bundle.bpte, large_cases.bpte, segmented.bpte, weights.safetensors and program.ptg; out/ has NEIGHBOURS and
+    `result`.
 
     segmented.bpte has the content of large_cases.bpte. Commands run in the folder above both. To be used in a `with`.
     """
@@ -118,11 +119,11 @@ class Workplace:
         return [(path.name, *stamp(path)) for path in sorted(self.inputs.iterdir())]
 
     def forget_inputs(self) -> None:
-        """To be called after the test itself has touched them, by a hard link."""
+        """Accepts the inputs as they are; to be called after the test itself has touched them, by a hard link."""
         self._inputs_before = self._describe_inputs()
 
     def touched(self) -> list[str]:
-        """What a run has done to the inputs and the neighbours, a sentence each."""
+        """Returns a sentence for each thing that a run has done to the inputs and the neighbours."""
         complaints = []
         if self._describe_inputs() != self._inputs_before:
             complaints.append("an input was touched")
@@ -133,18 +134,18 @@ class Workplace:
         return complaints
 
     def others(self) -> list[str]:
-        """The names in out/ that are neither neighbours nor the result."""
+        """Returns the names in out/ that are neither neighbours nor the result."""
         return sorted(set(os.listdir(self.out)) - set(NEIGHBOURS) - {self.result.name})
 
 
 def stamp(path: Path) -> tuple:
-    """What changes when a file is written or replaced."""
+    """Returns values that change when a file is written or replaced."""
     status = path.stat()
     return status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def content(path: Path) -> bytes | dict | None:
-    """The bytes of a file, those of each file of a folder by name, or None where there is nothing."""
+    """Returns the bytes of a file, or of each file of a folder by name, or None if there is nothing."""
     if path.is_dir():
         return {entry.name: content(entry) for entry in path.iterdir()}
     return path.read_bytes() if path.exists() else None

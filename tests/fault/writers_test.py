@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Several writers at one destination: the result is that of one of them, complete."""
+"""Shows that with several writers at one destination the result is the complete file of one of them."""
 
 import errno
 import fcntl

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests of this folder share, and the record of what they found of each writer: docs/formats.md's table."""
+"""Provides what these tests share, and records what they found of each writer, for docs/formats.md's table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["etstream"]
 
 @dataclass(frozen=True)
 class Files:
-    """What a writer wrote."""
+    """The files that a writer wrote."""
 
     folder: Path
 
@@ -29,19 +29,19 @@ class Files:
         return cls(FIELD / "same" / str(writer))
 
     def find(self, pattern: str) -> list[Path]:
-        """Files of the names; there have to be some."""
+        """Returns the files of these names, of which there have to be some."""
         found = sorted(file for file in self.folder.glob(pattern) if self.written(file.name))
         assert found, f"{self.folder}: no {pattern}"
         return found
 
     def written(self, name: str) -> bool:
-        """Whether the release does write the file, of which said.json says otherwise what it said."""
+        """Returns whether the release writes the file; if not, said.json has the release's message."""
         return json.loads((self.folder / "said.json").read_text())[name] is None
 
 
 @dataclass
 class Outputs:
-    """What the command makes of files; the same of the same bytes, so it is run once for all that are equal."""
+    """The outputs of the command, which is run once for all equal files, as these give equal outputs."""
 
     etstream: Etstream
     scratch: Path

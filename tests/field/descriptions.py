@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs and bundles as files that any release can be given: JSON, and their data beside it.
+"""Describes programs and bundles in files that any release can read: JSON, and their data beside it.
 
-A program's folder has model.json, which is what `_program_to_json` gives but for data of 64 bytes and more, of which it
-says where they lie in data.bin; beside.json with what is not in it, mutable and named data; and tensors.json if it has
-data outside. A bundle's has cases.json.
+A program's folder has model.json, which is the output of `_program_to_json`, except that data of 64 bytes and more lies
+in data.bin, and model.json says where. It has beside.json with mutable and named data, which are not in model.json, and
+tensors.json if the program has data outside. A bundle's folder has cases.json.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Data:
         self._file = file.open("wb")
 
     def add(self, data: bytes) -> Any:
-        """What JSON says of them."""
+        """Returns the JSON that stands for the data."""
         if len(data) < _INLINE:
             return list(data)
         offset = self._file.tell()
@@ -47,7 +47,7 @@ class _Data:
 
 
 class _Recorder(DataSerializer):
-    """Keeps what ExecuTorch gives the serializer of data outside of a program."""
+    """A serializer that keeps the data outside of a program that ExecuTorch gives it."""
 
     def __init__(self) -> None:
         self.payloads: list[DataPayload] = []
@@ -61,7 +61,7 @@ class _Recorder(DataSerializer):
 
 
 def describe_export(manager: ExecutorchProgramManager, folder: Path) -> None:
-    """Describe what ExecuTorch's serializers are given of an exported program."""
+    """Describes what ExecuTorch's serializers are given of an exported program."""
     output, named_data, recorder = manager._emitter_output, manager._named_data, _Recorder()
     serialize_for_executorch(output, ExecutorchBackendConfig(), recorder, named_data)
     inside = named_data is not None and named_data.pte_data
@@ -75,7 +75,7 @@ def describe(
     folder: Path,
     outside: Sequence[DataPayload] = (),
 ) -> None:
-    """Describe a program, its mutable and named data, and at most one tensor data file."""
+    """Describes a program, its mutable and named data, and at most one tensor data file."""
     folder.mkdir(parents=True, exist_ok=True)
     data = _Data(folder / "data.bin")
 
@@ -110,7 +110,7 @@ def _named(payload: DataPayload) -> dict[str, Any]:
 
 
 def describe_suites(suites: Sequence[Suite], folder: Path, *, by_method: bool) -> None:
-    """Write cases.json, with tensors in raw files."""
+    """Writes cases.json, with tensors in raw files."""
 
     def stored(values: Sequence[Value]) -> list[Value]:
         return [replace(each, store=Store.RAW) if isinstance(each, Tensor) else each for each in values]
@@ -124,7 +124,7 @@ def describe_suites(suites: Sequence[Suite], folder: Path, *, by_method: bool) -
 
 
 def suite_of(method: str, cases: Sequence[tuple[Sequence[Any], Sequence[Any]]]) -> Suite:
-    """Of what a method is given and gives, in torch's tensors."""
+    """Returns a suite of a method's inputs and outputs, in torch's tensors."""
 
     def values(given: Sequence[Any]) -> list[Value]:
         return [Tensor.from_torch(each, Store.RAW) if isinstance(each, torch.Tensor) else each for each in given]

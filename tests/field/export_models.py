@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Small models as the ExecuTorch that is imported exports them.
+"""Exports small models with the ExecuTorch that is imported.
 
     python export_models.py FOLDER [--describe]
 
-writes FOLDER/NAME.pte, NAME.bpte and, of a model with data outside, NAME.ptd. With --describe also FOLDER/NAME/, what
-write_as.py needs to have any release write the same program. For each model a line is printed:
-{"name": NAME, "error": null or what the release said}.
+writes FOLDER/NAME.pte, NAME.bpte and, for a model with data outside, NAME.ptd. With --describe it also writes
+FOLDER/NAME/, from which write_as.py makes any release write the same program. For each model a line is printed:
+{"name": NAME, "error": null or the release's message}.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Inputs = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Model:
-    """Methods by name, each a module and its inputs, and how they are exported."""
+    """A model: its methods by name, each a module and its inputs, and how they are exported."""
 
     methods: dict[str, tuple[torch.nn.Module, list[Inputs]]]
     xnnpack: bool = False
@@ -52,7 +52,7 @@ class Model:
 
 
 class Scaled(torch.nn.Module):
-    """Takes every kind of value that a program's input can be."""
+    """A model that takes every kind of value that a program's input can be."""
 
     def forward(self, x: torch.Tensor, factor: int, offset: float, negate: bool) -> torch.Tensor:
         y = x * factor + offset
@@ -60,7 +60,7 @@ class Scaled(torch.nn.Module):
 
 
 class Counter(torch.nn.Module):
-    """Keeps what it was given, and counts from a state that it begins with."""
+    """A model that keeps its input, and counts from a state that it begins with."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class Attention(torch.nn.Module):
 
 
 class Reduction(torch.nn.Module):
-    """Several dtypes in, two outputs of different ones, no constants."""
+    """A model with inputs of several dtypes, two outputs of different dtypes, and no constants."""
 
     def forward(self, tokens: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         kept = tokens * mask.to(tokens.dtype)
@@ -120,7 +120,7 @@ def convolutions() -> Model:
 
 
 def channels_last() -> Model:
-    """In its weights; of inputs, bundles don't keep it."""
+    """Returns a model with channels-last weights; bundles do not keep that order of inputs."""
     return Model.of(_convolutions().to(memory_format=torch.channels_last), _image())
 
 
@@ -133,7 +133,7 @@ def xnnpack_inline() -> Model:
 
 
 def quantized() -> Model:
-    """By XNNPACK's quantizer, and delegated to it."""
+    """Returns a model that XNNPACK's quantizer quantizes, and that is delegated to XNNPACK."""
     module, image = _convolutions().eval(), _image()
     quantizer = XNNPACKQuantizer().set_global(get_symmetric_quantization_config(is_per_channel=True))
     prepared = prepare_pt2e(torch.export.export(module, image).module(), quantizer)
@@ -143,7 +143,7 @@ def quantized() -> Model:
 
 
 def shared_weights() -> Model:
-    """Two methods, both delegated, with the same weights as named data."""
+    """Returns two methods, both delegated, with the same weights as named data."""
     module = _linears().eval()
     doubled = torch.nn.Sequential(module, torch.nn.Hardtanh(-0.1, 0.1)).eval()
     inputs: list[Inputs] = [(torch.randn(2, 16),)]
@@ -179,7 +179,7 @@ def half() -> Model:
 
 
 def laid_out() -> Model:
-    """Under alignments other than the usual."""
+    """Returns a model under alignments other than the usual."""
     config = {"segment_alignment": 4096, "constant_tensor_alignment": 64, "delegate_alignment": 32}
     return Model.of(_linears(), (torch.randn(2, 16),), config=config)
 
@@ -194,7 +194,7 @@ MODELS = {
 
 
 def export(model: Model) -> Any:
-    """ExecuTorch's program manager."""
+    """Returns ExecuTorch's program manager of a model."""
     graphs = {
         name: torch.export.export(module, inputs[0], dynamic_shapes=model.dynamic_shapes)
         for name, (module, inputs) in model.methods.items()
@@ -216,7 +216,7 @@ def write(name: str, make: Callable[[], Model], folder: Path, described: bool) -
     torch.manual_seed(0)
     model = make()
     manager = export(model)
-    # Afterwards, as it changes the state that a module begins with.
+    # The cases are run after the export, as they change the state that a module begins with.
     cases = {
         method: [(one, outputs_of(module, one)) for one in inputs] for method, (module, inputs) in model.methods.items()
     }
@@ -229,7 +229,7 @@ def write(name: str, make: Callable[[], Model], folder: Path, described: bool) -
         for file in Path(scratch).iterdir():
             (folder / f"{name}.ptd").write_bytes(file.read_bytes())
     if described:
-        # Only here, as it needs what older releases lack.
+        # The import is only here, as it needs what older releases lack.
         from descriptions import describe_export, describe_suites, suite_of
 
         describe_export(manager, folder / name)
@@ -249,7 +249,7 @@ def main() -> None:
         try:
             with contextlib.redirect_stdout(sys.stderr):
                 write(name, MODELS[name], arguments.folder, arguments.describe)
-        except Exception as caught:  # whichever it is, the release does not export that
+        except Exception as caught:  # any exception means that the release does not export that
             error = f"{type(caught).__name__}: {caught}"
         print(json.dumps({"name": name, "error": error}), flush=True)
 

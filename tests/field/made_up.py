@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Made-up programs and bundles, described for any release to write.
+"""Makes up programs and bundles, and describes them for any release to write.
 
     python made_up.py FOLDER
 
@@ -30,7 +30,7 @@ BUNDLES_A_GROUP = 2
 
 
 def without_devices(program: RandomProgram) -> RandomProgram:
-    """Without what came with 1.3."""
+    """Returns the program without devices, which came with 1.3."""
     for plan in program.program.execution_plan:
         plan.non_const_buffer_device = None
         for value in plan.values:
@@ -41,12 +41,12 @@ def without_devices(program: RandomProgram) -> RandomProgram:
 
 
 def in_json(value: Any) -> bool:
-    """Whether flatc takes what Python's json makes of it."""
+    """Returns whether flatc takes the JSON that Python makes of a value."""
     return value is not None and not (isinstance(value, float) and not math.isfinite(value))
 
 
 def for_older_writers(program: RandomProgram) -> RandomProgram:
-    """Without values that have to be numbers and are none, or that are no value."""
+    """Returns the program without values that are missing, and without numbers that are not finite."""
     for plan in program.program.execution_plan:
         for value in plan.values:
             if value.val is None:
@@ -59,7 +59,7 @@ def for_older_writers(program: RandomProgram) -> RandomProgram:
 
 
 def flatc_suite(suite: Suite) -> Suite:
-    """Without values that writers up to 1.3 refuse."""
+    """Returns the suite without values that writers up to 1.3 refuse."""
 
     def taken(values: Any) -> list[Value]:
         return list(filter(in_json, values))
@@ -73,7 +73,7 @@ def describe_program(seed: int, folder: Path) -> None:
         program = for_older_writers(without_devices(program))
     layouts = random_layouts(random.Random(f"layouts {seed}"), program)
     if seed % 2 == 0:
-        # flatc takes no more for data in the flatbuffer, as that of delegates without bytes always is.
+        # flatc takes no larger alignment for data in the flatbuffer, where data of delegates without bytes always is.
         layouts = tuple(replace(each, delegate_alignment=32) for each in layouts)
     describe(program.program, program.mutable_data, program.named_data, folder)
     (folder / "program.pte").write_bytes(program.serialize(layouts[0]))

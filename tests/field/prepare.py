@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The files that the tests in this folder look at, made once in build/field.
+"""Makes the files that the tests in this folder look at, once in build/field.
 
     python tests/field/prepare.py
 
@@ -9,7 +9,7 @@
     same/WRITER/    one and the same programs, bundles and data, each as the writer writes it
 
 "same" has NAME.LAYOUT.pte, NAME.bpte with NAME.usual.pte inside, NAME.LAYOUT.ptd, program-SEED.LAYOUT.pte,
-GROUP-INDEX.bpte, and said.json: of each what the release said instead of writing it, or null.
+GROUP-INDEX.bpte, and said.json: for each file the release's message instead of writing it, or null.
 """
 
 from __future__ import annotations
@@ -47,12 +47,13 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 
 def tensor_layouts(writer: Writer) -> dict[str, dict[str, Any]]:
-    """1.0 has its default only: its data does not begin where the header says under others."""
+    """Returns the layouts of tensor data by name. 1.0 has its default only: under others its data does not begin where
+    the header says."""
     return {"usual": {}} if writer.as_of == "1.0" else {"usual": {}, "wide": {"segment_alignment": 4096}}
 
 
 def _native(release: str) -> Writer:
-    """Not with the latest flatbuffers where there is a choice."""
+    """Returns a writer of the release, with another than the latest flatbuffers if there is a choice."""
     choices = [writer for writer in WRITERS if writer.release == release]
     return choices[len(choices) // 2]
 
@@ -73,7 +74,7 @@ def made_up_bundles() -> list[Path]:
 
 
 def made_up_layouts(program: Path) -> dict[str, dict[str, Any]]:
-    """The first is that of program.pte."""
+    """Returns the layouts of a program by name; the first is that of program.pte."""
     return dict(zip(("first", "second"), json.loads((program / "layouts.json").read_text()), strict=True))
 
 
@@ -125,7 +126,7 @@ def _fresh(folder: Path) -> Path:
 
 
 def _key() -> str:
-    """Changes when what decides the files does."""
+    """Returns a key that changes with everything that decides the files."""
     here = ("descriptions.py", "export_models.py", "made_up.py", "prepare.py", "releases.txt", "write_as.py")
     peer = ("cases.py", "generated_bundles.py", "layouts.py", "random_programs.py")
     sources = [HERE / name for name in here] + [HERE.parent / "peer" / name for name in peer]

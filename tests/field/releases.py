@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The releases of tests/field/releases.txt, and processes that import one of each."""
+"""Lists the releases of tests/field/releases.txt, and runs processes that import one of each."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ class Writer:
 
     @property
     def as_of(self) -> str:
-        """What `--as-of` calls the release."""
+        """The name of the release for `--as-of`."""
         return ".".join(self.release.split(".")[:2])
 
     def options(self) -> list[str]:
-        """What has the command write what this one does."""
+        """The options that make the command write the same as this writer."""
         return ["--as-of", self.as_of, "--flatbuffers", self.flatbuffers]
 
     def run(self, script: str, *arguments: str | Path) -> str:
-        """Run a script of this folder where this release is imported; what it printed."""
+        """Runs a script of this folder with this release imported, and returns what it printed."""
         folders = [BUILD / "peer-releases" / self.release, BUILD / "peer-flatbuffers" / self.flatbuffers]
         for folder in folders:
             if not (folder / ".complete").exists():
                 raise FileNotFoundError(f"{folder}: run tests/field/install-releases")
-        # After the releases: what scripts share with the tests against the current one.
+        # After the releases come the scripts that are shared with the tests against the current one.
         path = [*folders, HERE.parent / "peer", HERE.parent / "golden"]
         command = [sys.executable, str(HERE / script), *map(str, arguments)]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path))}
@@ -57,7 +57,8 @@ class Writer:
 
 
 def _flatbuffers_of(release: str) -> tuple[str, ...]:
-    """Up to 1.1 Python's flatbuffers is not used, and of a release's patches one is enough to try all with."""
+    """Returns the versions of Python's flatbuffers to try with a release. Releases up to 1.1 do not use it, so one is
+    enough; of a release's patches, only one is tried with all."""
     if release.startswith(("1.0.", "1.1.")):
         return FLATBUFFERS[-1:]
     return FLATBUFFERS[-2:-1] if release == "1.5.0" else FLATBUFFERS

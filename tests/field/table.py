@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of releases in docs/formats.md, from what the tests in this folder found.
+"""Prints the table of releases in docs/formats.md, from the results of the tests in this folder.
 
     python tests/field/table.py                           prints it
     python tests/field/table.py --check docs/formats.md   ends with 1, and shows it, unless the page has it
@@ -22,7 +22,7 @@ WRITTEN = ("pte", "bpte", "ptd")
 
 
 def cell(release: str, aspect: str, results: dict[str, dict[str, bool]]) -> str:
-    """Yes, no, or with which of flatbuffers."""
+    """Returns "yes", "no", or the versions of flatbuffers with which the aspect passed."""
     found = {
         writer.flatbuffers: results[str(writer)][aspect] for writer in WRITERS if writer.release == release
     }
@@ -32,7 +32,7 @@ def cell(release: str, aspect: str, results: dict[str, dict[str, bool]]) -> str:
 
 
 def has_one_flatbuffers(release: str) -> bool:
-    """Of those that use it."""
+    """Returns whether the release, if it uses flatbuffers, is tried with one version only."""
     used = [writer for writer in WRITERS if writer.release == release]
     return len(used) == 1 and not release.startswith(("1.0.", "1.1."))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files of every release are read: found sound, shown, taken apart, and found to say what the current one's say."""
+"""Reads files of every release: they are found sound, shown, taken apart, and say the same as the current release's."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The current release's runtime loads what every release writes, and runs it with the outputs that are expected.
+"""Loads the files of every release in the current release's runtime, and runs them with the expected outputs.
 
 Files that etstream writes as of a release have the same bytes, which test_writing.py shows.
 """
@@ -18,15 +18,15 @@ from releases import CURRENT, WRITERS, Writer
 
 pytestmark = pytest.mark.aspect("run")
 
-# Its data lies outside, where a bundle's program doesn't find it.
+# The data of this model lies outside, where a bundle's program doesn't find it.
 OUTSIDE = "external_constants"
 
-# Its convolutions' weights are not in the order of their inputs, of which the runtime's kernels want one.
+# The convolutions' weights of this model are not in the order of their inputs; the runtime's kernels want one order.
 REFUSED = "channels_last"
 
 
 def tasks_of(folder: Path) -> list[tuple[str, Task]]:
-    """By the bytes of the files that they are about."""
+    """Returns the tasks by the hash of the files that they are about."""
     tasks = []
     for model in described_models():
         if model.name in (OUTSIDE, REFUSED):
@@ -41,7 +41,7 @@ def tasks_of(folder: Path) -> list[tuple[str, Task]]:
 
 @pytest.fixture(scope="session")
 def verdicts() -> dict[str, Verdict]:
-    """On all bundles; on equal ones once."""
+    """Returns the verdicts on all bundles; equal bundles are judged once."""
     folders = [FIELD / "same" / str(writer) for writer in WRITERS] + [FIELD / "native" / str(each) for each in NATIVE]
     tasks = dict(pair for folder in folders for pair in tasks_of(folder))
     return dict(zip(tasks, judge(list(tasks.values())), strict=True))

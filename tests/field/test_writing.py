@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command writes the bytes of every release, asked to by its options or because the input has them."""
+"""Shows that the command writes the bytes of every release, asked to by its options or because the input has them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def plan_options(options: dict[str, Any]) -> list[str]:
 
 
 def has_nothing_beside(model: Path) -> bool:
-    """Whether the program's JSON has all that its file has."""
+    """Returns whether the program's JSON has all that its file has."""
     return not any(json.loads((model / "beside.json").read_text()).values())
 
 
 def programs(files: Files) -> Iterator[tuple[Path, dict[str, dict[str, Any]], list[Path]]]:
-    """Each as the current release writes it, its layouts, and the writer's files under them."""
+    """Yields each program as the current release writes it, its layouts, and the writer's files under them."""
     for model in described_models():
         file = model.with_suffix(".pte")
         yield file, LAYOUTS, [files.folder / f"{model.name}.{name}.pte" for name in LAYOUTS]

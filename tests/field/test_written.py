@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the other tests of this folder compare with is there: a release that wrote nothing would agree to anything."""
+"""Shows that the files that the other tests of this folder compare with are there: a release that wrote nothing would
+agree to anything."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def test_every_release_writes_every_model(writer: Writer, files: Files) -> None:
 
 def test_made_up_files_are_refused_only_by_releases_that_cannot_write_them(writer: Writer) -> None:
     refused = {name for name, error in said(f"same/{writer}").items() if error is not None}
-    # Seeds that are odd have devices, from 1.3 on, and with bundles of odd numbers values that JSON has no word for.
+    # Programs of odd seeds have devices, from 1.3 on, and bundles of odd numbers have values that JSON can't express.
     devices = {f"program-{each.name}" for each in made_up_programs() if int(each.name) % 2}
     values = {each.name for each in made_up_bundles() if each.name.endswith("-1")}
     allowed = (devices if as_old_as(writer, "1.2") else set()) | (values if as_old_as(writer, "1.3") else set())
@@ -46,7 +47,7 @@ def test_the_current_release_writes_what_it_exported() -> None:
     for model in described_models():
         exported = (FIELD / "current" / f"{model.name}.pte").read_bytes()
         layouts = [FIELD / "same" / str(CURRENT) / f"{model.name}.{layout}.pte" for layout in LAYOUTS]
-        # But for the one that is exported under a layout of its own.
+        # One model is exported under a layout of its own.
         assert model.name == "laid_out" or exported in [file.read_bytes() for file in layouts]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files as an ExecuTorch release writes them, by its own serializers.
+"""Writes files with an ExecuTorch release's own serializers.
 
     PYTHONPATH=RELEASE:FLATBUFFERS python write_as.py TASKS.json
 
@@ -10,13 +10,13 @@ file to be written:
     {"bundle": "model.pte", "cases": "cases.json", "output": "model.bpte"}
     {"tensors": "tensors.json", "options": {...}, "output": "model.ptd"}
 
-"program" is what 1.5.1's `_program_to_json` gives, "options" are the serializer's own, "cases" those of `etstream
+"program" is the output of 1.5.1's `_program_to_json`, "options" are the serializer's own, "cases" those of `etstream
 bundle`, with tensors in raw files. "named_data" and tensors.json are
 
     {"buffers": [DATA...], "entries": {KEY: {"buffer": 0, "alignment": 16, "layout": null or {"scalar_type": 6, ...}}}}
 
-DATA is a list of numbers or {"file": F, "offset": N, "size": N}, F relative to the folder of model.json or tensors.json.
-For each task a line is printed: {"output": F, "error": null or what the release said}.
+DATA is a list of numbers or {"file": F, "offset": N, "size": N}, F relative to the folder of model.json or
+tensors.json. For each task a line is printed: {"output": F, "error": null or the release's message}.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ _SCALAR_TYPES = {
     "uint32": 28,
     "uint64": 29,
 }
-"""By torch's names; no release has a table of all."""
+"""The scalar types by torch's names; no release has a table of all."""
 
 
 class Describer:
-    """Makes a release's own objects of what JSON in a folder describes."""
+    """A maker of a release's own objects from the JSON in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -88,7 +88,7 @@ class Describer:
         return bytes(described)
 
     def object(self, described: dict[str, Any], of: Any) -> Any:
-        """Of a dataclass. Fields that the release lacks have to say nothing."""
+        """Returns an object of a dataclass. Fields that the release lacks have to say nothing."""
         types = get_type_hints(of)
         members = {}
         for name in (field.name for field in fields(of)):
@@ -135,7 +135,7 @@ class Describer:
         return None if described is None else self.object(described, TensorLayout)
 
     def named_data(self, described: dict[str, Any] | None) -> named.NamedDataStoreOutput | None:
-        """As the release's own store has it when it is given the entries in their order."""
+        """Returns named data as the release's own store has it after it is given the entries in their order."""
         if described is None:
             return None
         store = named.NamedDataStore()
@@ -148,7 +148,7 @@ class Describer:
         return DataPayload(list(map(self.data, described["buffers"])), self.entries(described["entries"]))
 
     def suites(self, described: Any) -> list[bp_schema.BundledMethodTestSuite]:
-        """Sorted by their methods where they are an object, which is what ExecuTorch does."""
+        """Returns the suites, sorted by their methods if they are an object, as ExecuTorch does."""
         if isinstance(described, dict):
             described = [{"method": method, "cases": described[method]} for method in sorted(described)]
         return [
@@ -215,10 +215,10 @@ def main() -> None:
         (writer,) = [write for kind, write in _WRITERS.items() if kind in task]
         error = None
         try:
-            # flatc and ExecuTorch speak on standard output, where ours is.
+            # flatc and ExecuTorch print to standard output, where our lines go.
             with contextlib.redirect_stdout(sys.stderr):
                 Path(task["output"]).write_bytes(writer(task))
-        except Exception as caught:  # whichever it is, the release does not write that
+        except Exception as caught:  # any exception means that the release does not write that
             error = f"{type(caught).__name__}: {caught}"
         print(json.dumps({"output": task["output"], "error": error}), flush=True)
 

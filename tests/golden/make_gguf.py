@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Make the golden GGUF file: with gguf-py, the package "gguf" (0.19.0).
+"""Makes the golden GGUF file with gguf-py, the package "gguf" (0.19.0).
 
     python tests/golden/make_gguf.py
 """
@@ -17,7 +17,7 @@ BLOCKS = (GGMLQuantizationType.BF16, GGMLQuantizationType.Q4_0, GGMLQuantization
 
 
 def metadata(writer: GGUFWriter) -> None:
-    """Of every type, and arrays of most."""
+    """Adds metadata of every type, and arrays of most."""
     writer.add_custom_alignment(64)
     for kind, value in (
         (GGUFValueType.UINT8, 200),
@@ -41,7 +41,7 @@ def metadata(writer: GGUFWriter) -> None:
 
 
 def tensors(writer: GGUFWriter) -> None:
-    """Of every type of numbers, 2 by 3, and some of blocks, 2 by 64."""
+    """Adds tensors of every type of numbers, 2 by 3, and of some types of blocks, 2 by 64."""
     for dtype in PLAIN:
         numbers = np.arange(-2, 4, dtype=dtype).reshape(2, 3)
         writer.add_tensor(f"plain.{np.dtype(dtype).name}", numbers)

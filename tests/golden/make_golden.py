@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Make the golden files: small ones, written by ExecuTorch or torch, for tests without them.
+"""Makes the golden files: small ones, written by ExecuTorch or torch, for tests without these libraries.
 
     python tests/golden/make_golden.py
 
-Each has a folder. Of bundles, `etstream bundle --unchecked program.pte --cases cases.json` has
-to write expected.bpte.
+Each has a folder. In those of bundles, `etstream bundle --unchecked program.pte --cases cases.json` has to write
+expected.bpte.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def every_dtype(folder: Path) -> None:
 
 
 def shapes_and_dim_orders(folder: Path) -> None:
-    """Empty and zero-dimensional tensors, and dimension orders that are given."""
+    """Writes empty and zero-dimensional tensors, and dimension orders that are given."""
     stores = cycle(Store)
     shapes = [(), (0,), (2, 0, 3), (1,), (2, 1, 3, 2)]
     plain = [_tensor("int16", shape, next(stores)) for shape in shapes for _ in Store]
@@ -82,7 +82,7 @@ def shapes_and_dim_orders(folder: Path) -> None:
 
 
 def suites_in_given_order(folder: Path) -> None:
-    """Unsorted methods, one of them twice; no cases, no values; names beyond ASCII."""
+    """Writes unsorted methods, one of them twice; no cases, no values; names beyond ASCII."""
     suites = [
         Suite("forward", [Case([1], [2.0]), Case([], [])]),
         Suite("größe \u6a21\u578b \U0001f600", [Case([None], [])]),
@@ -99,7 +99,7 @@ def no_suites_no_program(folder: Path) -> None:
 
 
 def sorted_suites_of_a_real_program(folder: Path) -> None:
-    """A program with two methods, given as an object in the other order."""
+    """Writes a program with two methods, given as an object in the other order."""
     exported = models.export("two_methods")
     models.write_for_command(exported, folder / "program.pte", Store.SAFETENSORS)
 
@@ -115,7 +115,7 @@ BUNDLES: tuple[Callable[[Path], None], ...] = (
 
 
 def tensor_data(folder: Path) -> None:
-    """Named data: shared, of another dim_order, of no tensor, of an alignment of its own."""
+    """Writes named data that is shared, of another dim_order, of no tensor, or with an alignment of its own."""
     buffers = [_bytes(48), _bytes(24), _bytes(10), _bytes(4)]
     matrix = TensorLayout(ScalarType.FLOAT, [3, 4], [0, 1])
     named_data = {
@@ -143,7 +143,7 @@ BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def float_conversions(folder: Path) -> None:
-    """Bits of every floating type, as "float16", and in every type, as "float16 to bfloat16"."""
+    """Writes bits of every floating type, as "float16", and in every type, as "float16 to bfloat16"."""
     tensors: dict[str, torch.Tensor] = {}
     for source in FLOATS:
         inputs = _edge_cases(source)
@@ -156,9 +156,9 @@ def float_conversions(folder: Path) -> None:
 
 
 def _edge_cases(dtype: torch.dtype) -> torch.Tensor:
-    """Every value of an 8-bit type. Of another: the borders of the smaller types, what is halfway between
-    two values and beside that, infinities, NaNs and arbitrary bits; as many as torch's loops take at once,
-    as the bits of a NaN may be others where fewer are left."""
+    """Returns every value of an 8-bit type. For another type, returns the borders of the smaller types, the values
+    halfway between two and beside that, infinities, NaNs and arbitrary bits. There are as many as torch's loops take at
+    once, as the bits of a NaN may differ if fewer are left."""
     bits = BITS[dtype.itemsize]
     if dtype.itemsize == 1:
         return torch.arange(256, dtype=bits).view(dtype)
@@ -176,8 +176,8 @@ def _edge_cases(dtype: torch.dtype) -> torch.Tensor:
 
 
 def _borders(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """The smallest and largest denormal, normal and finite values of a type, and what is halfway between
-    them and the next; as float64."""
+    """Returns the smallest and largest denormal, normal and finite values of a type, and the values halfway between
+    them and the next, as float64."""
     bits = BITS[dtype.itemsize]
     normal, largest = (
         int(torch.tensor(value, dtype=dtype).view(bits))
@@ -195,7 +195,7 @@ def _name(dtype: torch.dtype) -> str:
 
 
 class LookUp(torch.nn.Module):
-    """A layer that XNNPACK takes over, with named data, and one that it doesn't, with a constant."""
+    """A model with a layer that XNNPACK takes over, with named data, and one that it doesn't, with a constant."""
 
     INPUTS = (torch.tensor([[1.0, -2.0, 0.5, 3.0]]), torch.tensor([2]))
 
@@ -217,7 +217,7 @@ def delegated_program(folder: Path) -> None:
 
 
 def native_package(folder: Path) -> None:
-    """A package and what it is made of, stamped with 1980-01-01; and a graph that asks for nothing."""
+    """Writes a package and its parts, stamped with 1980-01-01; and a graph that asks for nothing."""
     constants = {
         "weight": torch.arange(6, dtype=torch.float32).reshape(2, 3),
         "again": torch.arange(6, dtype=torch.float32).reshape(2, 3),
@@ -264,7 +264,7 @@ class Shifted(torch.nn.Module):
 
 
 def torch_files(folder: Path) -> None:
-    """Makes what torch.save writes for each type and each protocol, and the weights of an exported program."""
+    """Writes the files of torch.save for each type and each protocol, and the weights of an exported program."""
     every_type = {
         _name(dtype): torch.tensor([0, 1] * dtype.itemsize, dtype=torch.uint8).view(dtype) for dtype in TORCH_TYPES
     }
@@ -305,7 +305,7 @@ OTHERS: tuple[Callable[[Path], None], ...] = (
 
 
 def write_all(folder: Path) -> None:
-    """Make every golden file in a folder of its own below `folder`."""
+    """Makes every golden file in a folder of its own below `folder`."""
     for make in (*BUNDLES, *OTHERS):
         own = folder / make.__name__
         own.mkdir(exist_ok=True)

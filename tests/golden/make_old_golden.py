@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Make old_flatbuffers/: golden files as ExecuTorch writes them with Python's flatbuffers before
-25.12.19, which shares vtables between tables of different sizes.
+"""Makes old_flatbuffers/: golden files as ExecuTorch writes them with Python's flatbuffers before 25.12.19, which
+shares vtables between tables of different sizes.
 
     PYTHONPATH=FOLDER python tests/golden/make_old_golden.py
 
-where FOLDER is what `pip install --no-deps --target FOLDER flatbuffers==25.2.10` made.
+where `pip install --no-deps --target FOLDER flatbuffers==25.2.10` made FOLDER.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import flatbuffers
-import make_golden  # puts models where it is found
+import make_golden  # this puts models on the path
 import models
 
 HERE = Path(__file__).resolve().parent

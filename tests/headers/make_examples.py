@@ -3,9 +3,9 @@
 
     python3 make_examples.py OUT_FOLDER FILE...
 
-A header's examples are the indented paragraphs of its leading comment: C++ that stands in a function which
-returns Result<void>, or JSON. The source of a header includes it before all else, so that it must stand alone,
-then all the others. A header that declares something has an example. In Markdown they are the blocks of C++.
+A header's examples are the indented paragraphs of its leading comment: C++ for the body of a function that returns
+Result<void>, or JSON. The source of a header includes it before all else, so that it must stand alone, then all the
+others. A header that declares something has an example. In Markdown the examples are the blocks of C++.
 """
 
 import json
@@ -17,7 +17,7 @@ INDENT = "//   "
 
 
 def paragraphs(lines: list[str]) -> list[tuple[int, list[str]]]:
-    """The paragraphs of the leading comment, each with the number of its first line."""
+    """Returns the paragraphs of the leading comment, each with the number of its first line."""
     out: list[tuple[int, list[str]]] = []
     begins = True
     for number, line in enumerate(lines, 1):
@@ -34,7 +34,7 @@ def paragraphs(lines: list[str]) -> list[tuple[int, list[str]]]:
 
 
 def examples_of(path: Path) -> list[tuple[int, str]]:
-    """The examples of a header that are C++, each with the number of its first line."""
+    """Returns the examples of a header that are C++, each with the number of its first line."""
     out = []
     text = path.read_text(encoding="utf-8")
     for number, lines in paragraphs(text.splitlines()):
@@ -59,7 +59,7 @@ def readme_examples(path: Path) -> list[tuple[int, str]]:
 
 
 def include_name(header: Path) -> str:
-    """What includes a public header: etstream/sink.h."""
+    """Returns the name by which a public header is included, such as etstream/sink.h."""
     parts = header.parts
     return "/".join(parts[len(parts) - 1 - parts[::-1].index("include") + 1 :])
 
@@ -68,7 +68,7 @@ def source_of(first: list[str], headers: list[str], path: Path, examples: list[t
     lines = [f'#include "{name}"' for name in first + headers]
     lines += ["#include <cstdio>", "#include <vector>"]
     for number, code in examples:
-        # Lines that include keep their number, so that a compiler's message leads to the example.
+        # Lines that include a header stay as blank lines, so that a compiler's message leads to the example.
         body = re.sub(r"^#include .*$", "", code, flags=re.MULTILINE)
         lines += [f"[[gnu::used]] static etstream::Result<void> example_{number}() {{",
                   f'#line {number} "{path}"', body, "return {};", "}"]

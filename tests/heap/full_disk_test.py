@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A disk that fills is ENOMEM to the program, and a sentence, and never a signal."""
+"""Shows that a disk that fills gives the program ENOMEM and a message, and never a signal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-# In a mount namespace of its own, so that the disk goes when the script ends.
+# The script runs in a mount namespace of its own, so that the disk goes when it ends.
 SCRIPT = """
 set -e
 truncate -s 64M disk
@@ -63,7 +63,7 @@ class FullDisk(unittest.TestCase):
         self.assertEqual(done.stderr.count("no room"), 1)
 
     def test_blocks_that_come_and_go_never_cost_a_signal(self) -> None:
-        """Writing to a page may need room for its neighbours', which may have been freed."""
+        """Writes to pages that may need room for their neighbours', which may have been freed."""
         done = self.on_small_disk(os.environ["ALLOCATIONS"], "churn", "1500")
         self.assertEqual(done.stdout, "some room and sometimes no more\nexit code 0\nlost+found\n", done.stderr)
 

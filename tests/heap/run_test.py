@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs under `etstream run` do what they do without it, and their large blocks take no memory of theirs."""
+"""Shows that programs do under `etstream run` what they do without it, and have their large blocks in a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pathlib import Path
 MIB = 1 << 20
 ETSTREAM = os.environ["ETSTREAM"]
 ALLOCATIONS = os.environ["ALLOCATIONS"]
-# What a script says of its own process, in MiB.
+# A function by which a script reads the memory of its own process, in MiB.
 MEMORY = """
 def memory(name):
     with open("/proc/self/status") as status:
@@ -30,7 +30,7 @@ class EtstreamRun(unittest.TestCase):
     spill: str
 
     def setUp(self) -> None:
-        # Not in /tmp, which is in memory on many machines.
+        # The folder is not in /tmp, which is in memory on many machines.
         self.spill = self.enterContext(tempfile.TemporaryDirectory(dir="/var/tmp"))
 
     def tearDown(self) -> None:
@@ -54,11 +54,11 @@ class EtstreamRun(unittest.TestCase):
         with_heap, last = map(int, self.python(script).split())
         self.assertEqual(last, ord("x"))
         self.assertLess(with_heap, 60)
-        # All of it is memory of the process where only larger ones are served.
+        # If the heap serves only larger blocks, all of it is memory of the process.
         self.assertGreater(int(self.python(script, "--from", "300M").split()[0]), 200)
 
     def test_small_objects_of_python_take_none_either(self) -> None:
-        # The first 500,000 are dropped from everywhere among the others.
+        # The first 500,000 objects are dropped from everywhere among the others.
         script = """
 data = [(number, str(number)) for number in range(1_000_000)]
 print(memory("RssAnon"))
@@ -145,7 +145,7 @@ print(second[-1], third[-1])
         self.assertEqual(self.python(script), "98 99\n")
 
     def forked_after(self, change: str) -> None:
-        """`change` is done in a process that has a block; it and its child then have no way to the folder."""
+        """Does `change` in a process that has a block; the process and its child then have no way to the folder."""
         script = f"""
 import os, resource, sys
 folder = sys.argv[1]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that call one operator with random arguments, and how those end that `etstream verify` accepts.
+"""Makes programs that call one operator with random arguments, and runs those that `etstream verify` accepts.
 
     ETSTREAM=build/release/bin/etstream build/peer/bin/python tests/mutants/calls.py --calls 100000
 
-prints a table by how they ended. One that is ended by SIGSEGV or SIGBUS read or wrote where it must not: there should
-be none. The others are the kernels' own checks, which `verify` does not promise to foresee.
+prints a table of how they ended. A program that ends by SIGSEGV or SIGBUS read or wrote where it must not: there should
+be none. The other signals come from the kernels' own checks, which `verify` does not promise to foresee.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from parts import Parts, Tree
 
 _HERE = Path(__file__).resolve().parent
 _SOURCE = _HERE.parents[1] / "src" / "runtime_checks" / "operator_signatures.cpp"
-_AT_ONCE = 500  # so many are run before others are made
-# The bytes of an element, by the names in scalar_type.fbs, or by number where it has none (complex numbers).
+_AT_ONCE = 500  # the number that is run before others are made
+# The bytes of an element, by the names in scalar_type.fbs, or by number if it has none (complex numbers).
 _DTYPES: dict[str | int, int] = {
     "FLOAT": 4, "LONG": 8, "INT": 4, "BOOL": 1, "BYTE": 1, "CHAR": 1, "DOUBLE": 8, "HALF": 2, "BFLOAT16": 2,
     "SHORT": 2, "UINT16": 2, "UINT32": 4, "UINT64": 8, "BITS16": 2, "QINT8": 1, "QUINT8": 1, "QINT32": 4,
     "FLOAT8E5M2": 1, 8: 4, 9: 8, 10: 16,
 }  # fmt: skip
-_WIDE = 4096  # bytes of a tensor that may be of any size up to them
+_WIDE = 4096  # the most bytes of a tensor that may be of any size
 # Operators whose callers have to give inputs sizes that fit, if these may change: docs/runtime-checks.md.
 _FIXED_INPUTS = {
     "aten::bmm.out", "aten::upsample_bilinear2d.vec_out", "llama::custom_quantized_sdpa.out", "llama::custom_sdpa.out",
@@ -49,7 +49,7 @@ Signature = list[str]  # Parameters: see operator_signatures.h
 
 
 def signatures() -> dict[str, Signature]:
-    """Those that the command knows, by the operators' names."""
+    """Returns the signatures that the command knows, by the operators' names."""
     out = {}
     for parameters, names in re.findall(r"\{\{([\w,\s]+)\},\s*((?:\"[^\"]*\"\s*)+)\}", _SOURCE.read_text()):
         for name in "".join(re.findall(r'"([^"]*)"', names)).split():
@@ -59,22 +59,22 @@ def signatures() -> dict[str, Signature]:
 
 @dataclass
 class Call:
-    """One call, in the making."""
+    """A call that is being made."""
 
     rng: random.Random
     values: list[Tree] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
-    planned: list[Tree] = field(default_factory=list)  # tensors, as are these
+    planned: list[Tree] = field(default_factory=list)  # tensors, like the constants
     constants: list[Tree] = field(default_factory=list)
-    is_plain: bool = False  # torch has all that it consists of
+    is_plain: bool = False  # torch has all parts of it
     has_fixed_inputs: bool = False
 
     def __post_init__(self) -> None:
         self.base = self._sizes()
         self.dtype = "FLOAT" if self.is_plain and self.rng.random() < 0.6 else self._dtype()
         self.same = self.rng.random() < 0.6  # tensors of one dtype
-        self.roomy = self.rng.random() < (0.3 if self.is_plain else 0.6)  # results have room for any shape
+        self.roomy = self.rng.random() < (0.3 if self.is_plain else 0.6)  # True if results have room for any shape
 
     def _dtype(self) -> str | int:
         if self.is_plain or self.rng.random() < 0.85:
@@ -153,7 +153,7 @@ class Call:
         return end or 16
 
     def _constants(self) -> tuple[list[int], bytes]:
-        """Where each of the constants begins, none being the first, and all of them."""
+        """Returns where each of the constants begins, with none as the first, and the bytes of all."""
         out = bytearray()
         offsets = [0]
         for tensor in self.constants:
@@ -210,7 +210,7 @@ class Call:
         raise ValueError(parameter)
 
     def provided(self) -> int:
-        """A tensor without memory of its own."""
+        """Returns a tensor without memory of its own."""
         at = self.tensor(is_result=False)
         for places in (self.planned, self.constants):
             places[:] = [tensor for tensor in places if tensor is not self.values[at]["val"]]
@@ -300,16 +300,16 @@ _TORCH = {
 
 
 def _operator(name: str) -> Any:
-    """The one that torch has."""
+    """Returns torch's operator of that name, or None."""
     base, _, overload = name.partition(".")
     namespace, _, operator = base.partition("::")
-    if namespace not in ("aten", "dim_order_ops"):  # ExecuTorch's kernels end the process
+    if namespace not in ("aten", "dim_order_ops"):  # ExecuTorch's kernels would end the process
         return None
     return getattr(getattr(getattr(torch.ops, namespace), operator, None), overload or "default", None)
 
 
 def _of_torch(call: Call, at: int) -> Any:
-    """A value as torch takes it."""
+    """Returns a value as torch takes it."""
     value = call.values[at]
     content = value["val"]
     match value["val_type"]:
@@ -325,7 +325,7 @@ def _of_torch(call: Call, at: int) -> Any:
 
 
 def is_taken(call: Call, operator: str, arguments: list[int]) -> bool:
-    """Whether torch takes the call. Its results then have the sizes that torch gives them."""
+    """Returns whether torch takes the call. Its results then have the sizes that torch gives them."""
     overload = _operator(operator)
     if overload is None:
         return False
@@ -352,7 +352,7 @@ def is_taken(call: Call, operator: str, arguments: list[int]) -> bool:
 
 
 def sensible(rng: random.Random, operator: str, signature: Signature) -> bytes:
-    """A call that torch takes, if one of some is, with a value changed at times."""
+    """Returns a call, most likely one that torch takes, at times with a value changed."""
     for _ in range(30):
         call = Call(rng, is_plain=True, has_fixed_inputs=operator in _FIXED_INPUTS)
         arguments = call.arguments(signature)
@@ -380,7 +380,7 @@ def _make(folder: Path, number: int, wanted: dict[str, Signature], seed: int) ->
 
 
 def made(folder: Path, wanted: dict[str, Signature], seed: int) -> Iterator[tuple[str, Path]]:
-    """Made by processes of their own, as torch ends on some calls by a signal."""
+    """Yields programs, made by processes of their own, as torch ends on some calls by a signal."""
     number = 0
     while True:
         first, end = number, number + _AT_ONCE
@@ -395,7 +395,7 @@ def made(folder: Path, wanted: dict[str, Signature], seed: int) -> Iterator[tupl
                 break
             while (folder / f"{number}.pte").exists():
                 number += 1
-            number += 1  # the one that it ended on
+            number += 1  # the call that the process ended on
         names = sorted(wanted)
         for each in range(first, end):
             if (folder / f"{each}.pte").exists():

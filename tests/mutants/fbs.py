@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tables, unions and enums of a .fbs file."""
+"""Reads the tables, unions and enums of a .fbs file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OTHER_NAMES = {"int64": "long", "uint64": "ulong", "int32": "int", "uint32": "u
 
 @dataclass(frozen=True)
 class Field:
-    """`type` is what the vector holds, where it is one."""
+    """A field of a table. `type` is the type of the elements if the field is a vector."""
 
     name: str
     type: str
@@ -32,13 +32,13 @@ class Field:
 @dataclass
 class Fbs:
     tables: dict[str, list[Field]] = field(default_factory=dict)
-    unions: dict[str, dict[str, str]] = field(default_factory=dict)  # members, and their tables
-    enums: dict[str, str] = field(default_factory=dict)  # and what they are stored as
+    unions: dict[str, dict[str, str]] = field(default_factory=dict)  # the members and their tables
+    enums: dict[str, str] = field(default_factory=dict)  # the types that they are stored as
     root: str = ""
 
     @classmethod
     def read(cls, path: Path) -> Fbs:
-        """With what the file includes."""
+        """Reads a file, and the files that it includes."""
         out = cls()
         text = re.sub(r"//.*", "", path.read_text())
         for name in re.findall(r'include "(.*?)"', text):

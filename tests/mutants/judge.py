@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How programs end in ExecuTorch's runtime, and what `etstream verify` says of them."""
+"""Judges how programs end in ExecuTorch's runtime, and what `etstream verify` says of them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 import executorch
 import runtime
 
-# A program that is ended by one of these has read or written where it must not.
+# The signals that end a program that has read or written where it must not.
 MEMORY_SIGNALS = ("SIGSEGV", "SIGBUS")
-NEEDED = "to come from a tensor data file"  # as verify says that it is of keys
+NEEDED = "to come from a tensor data file"  # verify says this of keys
 _SOURCE = Path(__file__).with_name("judge.cpp")
 
 
@@ -31,7 +31,7 @@ def _built(library: Path) -> Path:
 
 
 class Judge:
-    """judge.cpp, in this process, which has ExecuTorch's kernels."""
+    """The judge of judge.cpp in this process, which has ExecuTorch's kernels."""
 
     def __init__(self, library: Path = Path("build/mutants/judge.so")) -> None:
         runtime.load_libraries()
@@ -39,7 +39,7 @@ class Judge:
         self._judge.argtypes = (ctypes.POINTER(ctypes.c_char_p), ctypes.c_size_t, ctypes.c_uint64, ctypes.c_int)
 
     def run(self, files: list[Path], seed: int) -> list[tuple[str, str]]:
-        """How each ended, and why."""
+        """Returns how each program ended, and why."""
         paths = (ctypes.c_char_p * len(files))(*(str(file).encode() for file in files))
         with tempfile.TemporaryFile() as said:
             assert self._judge(paths, len(files), seed, said.fileno()) == 0
@@ -50,18 +50,18 @@ class Judge:
 
 
 class Verify:
-    """The command."""
+    """The command `etstream verify`."""
 
     def __init__(self, command: str) -> None:
         self._command = command
-        self.has_warned = False  # of a kernel of the last file that takes something unchecked
+        self.has_warned = False  # True if it warned of a kernel of the last file that takes something unchecked
 
     def file(self, file: Path) -> str | None:
-        """The first error."""
+        """Returns the first error in a file, or None."""
         done = subprocess.run([self._command, "verify", str(file)], capture_output=True, check=False, close_fds=False)
         self.has_warned = b"calls of kernels that check their" in done.stderr
         if done.returncode == 0:
-            # Which is no promise without them.
+            # Without the data for these keys, a sound file is no promise.
             return f"expected {NEEDED}" if NEEDED.encode() in done.stdout else None
         assert done.returncode == 1, f"verify ended with {done.returncode} on {file}: {done.stderr.decode()}"
         said = done.stderr.decode(errors="replace").splitlines()

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether what `etstream verify` accepts stays within its memory: programs with changed fields, on ExecuTorch.
+"""Checks that programs which `etstream verify` accepts stay within their memory: runs programs with changed fields on
+ExecuTorch.
 
     ETSTREAM=build/release/bin/etstream build/peer/bin/python tests/mutants/mutants.py --mutants 20000
 
-prints a table. Of the mutants that `verify` accepts none may be ended by SIGSEGV or SIGBUS (see judge.cpp); those that a
-kernel's own check ends are counted beside. In the other direction all programs, those of valid_models.py, and those in
-the folders that --valid names have to be accepted.
+prints a table. No mutant that `verify` accepts may end by SIGSEGV or SIGBUS (see judge.cpp); those that a kernel's own
+check ends are counted apart. In the other direction, `verify` has to accept all programs, those of valid_models.py, and
+those in the folders that --valid names.
 """
 
 from __future__ import annotations
@@ -35,20 +36,20 @@ from parts import PROGRAM_SCHEMA, XNNPACK_SCHEMA, Parts, schema_tables
 PROGRAMS = (
     *("portable", "kinds", "two_methods", "dynamic", "mutable_buffers", "control_flow", "quantized_kernels"),
     *("xnnpack", "xnnpack_quantized", "xnnpack_dynamic", "xnnpack_named_data", "llama"),
-    # Those of valid_models.py.
+    # The programs of valid_models.py.
     *("scan", "map_with_operand", "cond_with_indices", "cache_at_position", "number_of_input", "number_of_buffer"),
     *("lists", "views", "sizes", "indices", "lstm", "encoder"),
     *(f"quantized_table_{bits}_{scales}" for bits in (8, 4, 2) for scales in ("rows", "groups")),
 )
 _HERE = Path(__file__).resolve().parent
-_REFUSED_TOO = 10  # of so many refused mutants one is run
-_AT_ONCE = 200  # so many are run before others are made
+_REFUSED_TOO = 10  # one of this number of refused mutants is run
+_AT_ONCE = 200  # the number that is run before others are made
 
 
 @dataclass(frozen=True)
 class Mutant:
     program: str
-    what: str  # the fields
+    what: str  # the changed fields
     how: str
     content: bytes
 
@@ -69,7 +70,7 @@ class Subject:
         }
 
     def with_fields(self, rng: random.Random, count: int) -> Mutant:
-        """Of the flatbuffer, or of a delegate's."""
+        """Returns a mutant with changed fields, of the flatbuffer or of a delegate's."""
         payload = rng.choice(sorted(self._payloads)) if self._payloads and rng.random() < 0.5 else None
         fields = self._fields if payload is None else self._payloads[payload]
         with ExitStack() as changed:
@@ -78,7 +79,7 @@ class Subject:
         return self._mutant(changes, content)
 
     def with_byte(self, rng: random.Random) -> Mutant:
-        """With a byte of the flatbuffer changed, or of the first of a delegate's."""
+        """Returns a mutant with a changed byte, of the flatbuffer or of the beginning of a delegate's data."""
         ranges = [(0, int.from_bytes(self.content[16:24], "little"))]
         base = int.from_bytes(self.content[24:32], "little")
         for index, payload in self._parts.payloads.items():
@@ -92,7 +93,7 @@ class Subject:
         return Mutant(self.name, f"a byte of the {where}", f"{at}", bytes(content))
 
     def unchanged(self) -> bytes:
-        """Written anew by what writes the mutants."""
+        """Returns the program, written by the code that writes the mutants."""
         return self._parts.with_payloads(*self._payloads)
 
     def _mutant(self, changes: list[Change], content: bytes) -> Mutant:
@@ -102,10 +103,11 @@ class Subject:
 
 @dataclass
 class Tally:
-    made: Counter[str] = field(default_factory=Counter)  # all by program
-    ends: Counter[tuple[str, str]] = field(default_factory=Counter)  # of those accepted: program, and kind
-    ended: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # of these: the signal, what, and why
-    ran_though_refused: Counter[tuple[str, str]] = field(default_factory=Counter)  # what, and the error
+    made: Counter[str] = field(default_factory=Counter)  # all mutants by program
+    ends: Counter[tuple[str, str]] = field(default_factory=Counter)  # the ends of accepted mutants by program and kind
+    # of the ended ones: the signal, what, and why
+    ended: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    ran_though_refused: Counter[tuple[str, str]] = field(default_factory=Counter)  # the fields, and the error
     refused_valid: list[str] = field(default_factory=list)
 
     def accepted(self) -> int:
@@ -113,13 +115,13 @@ class Tally:
 
 
 class Trial:
-    """Counts how mutants end, several in a go."""
+    """A trial that counts how mutants end, and runs several at once."""
 
     def __init__(self, folder: Path, seed: int, keep: Path | None) -> None:
         self.verify = Verify(os.environ["ETSTREAM"])
         self.tally = Tally()
         self._judge, self._folder, self._seed, self._keep = Judge(), folder, seed, keep
-        # With the error of verify, and whether it warned.
+        # Each mutant has the error of verify, and whether it warned.
         self._waiting: list[tuple[Mutant, Path, str | None, bool]] = []
 
     def take(self, mutant: Mutant) -> None:
@@ -161,7 +163,7 @@ def _kind(end: str) -> str:
 
 
 def make_programs(folder: Path, wanted: Sequence[str]) -> list[Path]:
-    """Those of programs.py, made unless they are there, by a process of its own: exporting takes memory."""
+    """Makes the programs of programs.py, unless they are there, by a process of its own, as exporting takes memory."""
     missing = [name for name in wanted if not (folder / f"{name}.inputs").exists()]
     if missing:
         subprocess.run([sys.executable, str(_HERE / "programs.py"), str(folder), *missing], check=True)
@@ -173,7 +175,7 @@ def inputs_of(file: Path) -> runtime.Inputs:
 
 
 def check_valid(subjects: list[Subject], folders: list[Path], trial: Trial, scratch: Path) -> int:
-    """How many there were. That programs run, and run once they were written anew, is asserted."""
+    """Checks that programs run, also when they are written anew. Returns how many there were."""
     files = [file for folder in folders for kind in ("pte", "bpte") for file in sorted(folder.rglob(f"*.{kind}"))]
     for subject in subjects:
         anew = scratch / f"{subject.name}-anew.pte"

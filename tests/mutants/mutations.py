@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Changes of one field of a flatbuffer, which is given as JSON, by its schema.
+"""Changes one field of a flatbuffer, which is given as JSON, by its schema.
 
     fields = Fields(tree, schema)
     change = fields.change(rng)
@@ -24,7 +24,7 @@ _DOUBLES = (0.0, -1.0, 0.5, 3.0, 1e30, -1e30, 1e-30, "nan", "inf", "-inf")
 
 @dataclass
 class Change:
-    """New values by the object or list that has them; `what` names the field, `how` what it is now."""
+    """A change: new values by the object or list that has them; `what` names the field, `how` its new value."""
 
     what: str
     how: str
@@ -54,30 +54,30 @@ def _set(holder: Any, key: Any, value: Any) -> None:
 
 @dataclass(frozen=True)
 class _Place:
-    """Of a field, or of an item of a vector: `key` is an index then."""
+    """A place of a field, or of an item of a vector; `key` is then an index."""
 
     holder: Any
     key: Any
     field: Field
     is_item: bool
-    union_types: Any = None  # what has the type of a union
+    union_types: Any = None  # the object that has the type of a union
 
 
 class Fields:
-    """All that can be changed in a tree; its objects must stay the same."""
+    """The fields in a tree that can be changed; the tree's objects must stay the same."""
 
     def __init__(self, tree: dict[str, Any], schema: Fbs) -> None:
         self._schema = schema
-        self._places: dict[str, list[_Place]] = defaultdict(list)  # by "TABLE.FIELD"
-        self._values: dict[str, list[Any]] = defaultdict(list)  # of scalars and strings, by the same
-        self._tables: dict[str, list[Any]] = defaultdict(list)  # by type
-        self._members: dict[str, list[tuple[str, Any]]] = defaultdict(list)  # by union
+        self._places: dict[str, list[_Place]] = defaultdict(list)  # places by "TABLE.FIELD"
+        self._values: dict[str, list[Any]] = defaultdict(list)  # values of scalars and strings, by "TABLE.FIELD"
+        self._tables: dict[str, list[Any]] = defaultdict(list)  # tables by type
+        self._members: dict[str, list[tuple[str, Any]]] = defaultdict(list)  # members by union
         self._walk_table(schema.root, tree)
         self._names = sorted(self._places)
         self._all = [(name, place) for name in self._names for place in self._places[name]]
 
     def change(self, rng: random.Random) -> Change:
-        """Of any place, or of any field of the schema, in turn: most places are of few fields."""
+        """Returns a change of any place, or of any field of the schema, in turn, as most places are of few fields."""
         if rng.random() < 0.5:
             name, place = rng.choice(self._all)
         else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the arguments of operators are, for `etstream verify`.
+"""Writes the arguments of operators, for `etstream verify`.
 
     build/peer/bin/python tests/mutants/operator_signatures.py > src/runtime_checks/operator_signatures.cpp
 
@@ -22,7 +22,7 @@ from executorch.extension.pybindings import _C, data_loader  # noqa: F401
 
 _PACKAGE = Path(next(iter(executorch.__path__)))
 
-# Parameters by their type in a schema: see operator_signatures.h.
+# The parameters by their type in a schema; see operator_signatures.h.
 _PARAMETERS = {
     "Tensor": "kTensor",
     "Tensor[]": "kTensorList",
@@ -41,10 +41,10 @@ _PARAMETERS = {
     "float[]": "kDoubleList",
     "bool[]": "kBoolList",
 }
-# Of arguments that the call writes to.
+# The parameters for arguments that the call writes to.
 _WRITTEN = {"Tensor": "kOut", "Tensor[]": "kOutList"}
-# Of the runtime itself (kernels/prim_ops of ExecuTorch), without a schema or with one that says less: the last argument
-# becomes what they give.
+# The signatures of the runtime's own operators (kernels/prim_ops of ExecuTorch), without a schema or with one that says
+# less: the last argument becomes the result.
 _OWN = {
     "aten::sym_size.int": "kShape kInt kReturn",
     "aten::sym_numel": "kShape kReturn",
@@ -88,7 +88,7 @@ const std::span<const OperatorSignature> kOperatorSignatures = signatures::kSign
 
 
 def _schemas() -> dict[str, str]:
-    """Those in ExecuTorch's lists of kernels, by the operator's name."""
+    """Returns the schemas in ExecuTorch's lists of kernels, by the operator's name."""
     out = {}
     for file in _PACKAGE.glob("kernels/*/*.yaml"):
         for entry in yaml.safe_load(file.read_text()):
@@ -107,7 +107,7 @@ def _schema_of(name: str, listed: dict[str, str]) -> str:
 
 
 def signature(schema: str) -> str:
-    """The parameters, and what the operator returns."""
+    """Returns the parameters of an operator, and its results."""
     out = []
     arguments = re.sub(r".*?\((.*)\) -> .*", r"\1", schema)
     for argument in re.split(r", (?![^\[(]*[\])])", arguments):
@@ -122,7 +122,7 @@ def signature(schema: str) -> str:
 
 
 def signatures() -> dict[str, str]:
-    """By the operators' names."""
+    """Returns the signatures by the operators' names."""
     listed = _schemas()
     names = sorted(_C._get_operator_names())
     return {name: _OWN.get(name) or signature(_schema_of(name, listed)) for name in names}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program taken apart: its flatbuffer and the graphs of its XNNPACK delegates as JSON, its segments as bytes.
+"""Takes a program apart: its flatbuffer and the graphs of its XNNPACK delegates as JSON, its segments as bytes.
 
     parts = Parts.of(program)
     parts.assemble()     # a program that says the same
@@ -22,11 +22,11 @@ from fbs import Fbs
 _PACKAGE = Path(next(iter(executorch.__path__)))
 PROGRAM_SCHEMA = _PACKAGE / "schema" / "program.fbs"
 XNNPACK_SCHEMA = _PACKAGE / "backends" / "xnnpack" / "serialization" / "schema.fbs"
-_HEADER = 32  # the extended header, and what the flatbuffer's begins with, make 64 bytes with the padding
+_HEADER = 32  # the extended header and the flatbuffer's beginning make 64 bytes with the padding
 _ALIGNMENT = 128
 _ROUNDED = 16
 
-# What stands for bytes that are not UTF-8, and those, which are as many.
+# The text that stands for bytes that are not UTF-8, and these bytes, which are as many.
 NOT_UTF8 = "~not-utf8~"
 _NOT_UTF8_BYTES = b"~\xc3\x28\xff\xfe\xed\xa0\x80\xc0~"
 
@@ -45,7 +45,7 @@ def schema_tables(path: Path) -> Fbs:
 
 def _tree_of(path: Path, flatbuffer: bytes) -> Tree:
     text = schema_text(path).decompile(flatbuffer)
-    # flatc's JSON has them without quotes, and is read with them too.
+    # flatc's JSON has these numbers without quotes, and is read with quotes too.
     return json.loads(re.sub(r"(?m)^(.*[ \[])(-?inf|nan)(,?)$", r'\1"\2"\3', text))
 
 
@@ -60,7 +60,7 @@ def _padded(data: bytes, alignment: int) -> bytes:
 
 @dataclass
 class Payload:
-    """Of an XNNPACK delegate (backends/xnnpack/runtime/XNNHeader.cpp)."""
+    """The data of an XNNPACK delegate (backends/xnnpack/runtime/XNNHeader.cpp)."""
 
     graph: Tree
     constants: bytes
@@ -83,7 +83,7 @@ class Payload:
 class Parts:
     tree: Tree
     segments: list[bytes]
-    payloads: dict[int, Payload] = field(default_factory=dict)  # by segment
+    payloads: dict[int, Payload] = field(default_factory=dict)  # the payloads by segment
 
     @classmethod
     def of(cls, program: bytes) -> Parts:
@@ -101,7 +101,7 @@ class Parts:
         return out
 
     def with_payloads(self, *changed: int) -> bytes:
-        """The program, with these segments made of their payloads anew, at its end."""
+        """Returns the program, with these segments made anew of their payloads, at its end."""
         if not changed:
             return self.assemble()
         segments = list(self.segments)
@@ -116,7 +116,7 @@ class Parts:
             self.tree["segments"][:] = before
 
     def assemble(self, segments: list[bytes] | None = None) -> bytes:
-        """Segments lie where they were, whatever the tree says of them now."""
+        """Returns the program. Segments lie where they were, whatever the tree now says of them."""
         flatbuffer = _compiled(PROGRAM_SCHEMA, self.tree)
         (root,) = struct.unpack_from("<I", flatbuffer)
         body = flatbuffer[8:]

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The programs that are mutated, small ones of every kind that ExecuTorch exports, and those of valid_models.py.
+"""Exports the programs that are mutated, small ones of every kind that ExecuTorch exports, and those of
+valid_models.py.
 
     python tests/mutants/programs.py FOLDER [NAME...]
 
-writes FOLDER/NAME.pte and FOLDER/NAME.inputs, what its methods are run with.
+writes FOLDER/NAME.pte and FOLDER/NAME.inputs, the inputs of its methods.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ from export_models import Model  # noqa: E402
 @dataclasses.dataclass(frozen=True)
 class Export:
     program: bytes
-    inputs: dict[str, tuple[Any, ...]]  # by method
+    inputs: dict[str, tuple[Any, ...]]  # the inputs by method
 
 
 class ControlFlow(torch.nn.Module):
-    """Takes one of two ways, and goes round a loop."""
+    """A model that takes one of two ways, and goes round a loop."""
 
     def forward(self, choice: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         taken = torch.cond(choice, lambda x: torch.sin(x) + 1, lambda x: torch.cos(x) * 2, (x,))
@@ -48,7 +49,7 @@ class ControlFlow(torch.nn.Module):
 
 
 class Kinds(torch.nn.Module):
-    """Calls operators whose arguments are lists, none and numbers, and one with lists of tensors."""
+    """A model of operators whose arguments are lists, none and numbers, and of one with lists of tensors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +74,7 @@ def kinds() -> Model:
 
 
 def quantized_kernels() -> Model:
-    """By XNNPACK's quantizer, but run by the kernels for quantized tensors."""
+    """Returns a model that XNNPACK's quantizer quantizes, but that the kernels for quantized tensors run."""
     module, image = export_models._convolutions().eval(), export_models._image()
     quantizer = XNNPACKQuantizer().set_global(get_symmetric_quantization_config(is_per_channel=True))
     prepared = prepare_pt2e(torch.export.export(module, image).module(), quantizer)
@@ -118,7 +119,7 @@ def _of_model(model: Model) -> Export:
 
 
 def _llama() -> Export:
-    """With a cache of keys and values, and the operators of ExecuTorch's library for it."""
+    """Exports a Llama with a cache of keys and values, and the operators of ExecuTorch's library for it."""
     from executorch.examples.models.llama.llama_transformer import construct_transformer
     from executorch.examples.models.llama.model_args import ModelArgs
     from executorch.examples.models.llama.source_transformation.quantize import EmbeddingQuantHandler

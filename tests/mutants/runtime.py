@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ExecuTorch's runtime makes of a program that it may crash on, each time in a process of its own."""
+"""Runs a program, on which ExecuTorch's runtime may crash, each time in a process of its own."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ import torch
 from executorch.extension.pybindings import _C, data_loader  # noqa: F401
 
 _SECONDS = 10
-_ROOM = 2**31  # of addresses, beyond what this process has
+_ROOM = 2**31  # the bytes of addresses beyond those of this process
 _MOST_SAID = 4000
 
-Inputs = dict[str, tuple[Any, ...]]  # by method
+Inputs = dict[str, tuple[Any, ...]]  # the inputs by method
 Task = tuple[bytes, Inputs]
 
 
 @dataclass(frozen=True)
 class End:
-    """`kind` is "ran", "refused", "crashed" or "no end"; `why` the signal, and what ExecuTorch said before."""
+    """The end of a run: `kind` is "ran", "refused", "crashed" or "no end"; `why` has the signal and ExecuTorch's
+    words."""
 
     kind: str
     why: str = ""
 
 
 def load_libraries() -> None:
-    """With kernels for quantized tensors and for language models."""
+    """Loads kernels for quantized tensors and for language models."""
     package = Path(next(iter(executorch.__path__)))
     for library in ("kernels/quantized/libquantized_ops_aot_lib.so", "extension/llm/custom_ops/libcustom_ops_aot_lib.so"):
         torch.ops.load_library(package / library)
@@ -67,13 +68,13 @@ def _child(programs: Sequence[Task], said: int, results: int) -> None:
         try:
             _carry_out(program, inputs)
             os.write(results, b"+")
-        except BaseException:  # whichever it is, ExecuTorch has refused
+        except BaseException:  # any exception means that ExecuTorch has refused
             os.write(results, b"-")
     os._exit(0)
 
 
 def _run_in_child(programs: Sequence[Task], said: Any) -> tuple[list[End], int]:
-    """How those up to the first that ends its process have ended, and that process's status."""
+    """Returns how the programs up to the first that ends its process have ended, and that process's status."""
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
@@ -97,7 +98,7 @@ def run(program: bytes, inputs: Inputs) -> End:
 
 
 def _reason(said: Any) -> str:
-    """The last that was said, without times and numbers."""
+    """Returns the last fatal message, without times and numbers."""
     said.seek(0, os.SEEK_END)
     said.seek(max(0, said.tell() - _MOST_SAID))
     lines = [line for line in said.read().decode(errors="replace").splitlines() if line.strip()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Models whose programs are sound and run, and that `etstream verify` therefore may not refuse: control flow, buffers,
+"""Makes models whose programs are sound and run, so that `etstream verify` may not refuse them: control flow, buffers,
 shapes that change, lists, and operators that look up by indices."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COLUMNS = torch.export.Dim("columns", min=1, max=9)
 
 
 class _Calls(torch.nn.Module):
-    """`function` gets the module, which has the buffers, and the inputs."""
+    """A model that calls `function` with the module, which has the buffers, and the inputs."""
 
     def __init__(self, function: Callable[..., Any], buffers: dict[str, torch.Tensor]) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class _Calls(torch.nn.Module):
 
 
 def _model(function: Callable[..., Any], *inputs: torch.Tensor, dynamic: Any = None, **buffers: torch.Tensor) -> Model:
-    """`dynamic`: of the first of the inputs."""
+    """Returns a model of a function. `dynamic` is a dynamic size of the first input."""
     shapes = None if dynamic is None else ((dynamic, *[None] * (len(inputs) - 1)),)
     return Model.of(_Calls(function, buffers), inputs, dynamic_shapes=shapes)
 
@@ -53,7 +53,7 @@ def map_with_operand() -> Model:
 
 
 def cond_with_indices() -> Model:
-    """Of the two ways one writes over much memory before the other looks up, in the order of instructions."""
+    """Returns a model with two ways, of which one writes over much memory before the other looks up."""
     lookup = torch.nn.functional.embedding
 
     def forward(_: Any, choice: torch.Tensor, at: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
@@ -136,7 +136,7 @@ def encoder() -> Model:
 
 
 def _quantized_table(bits: int, group: int | None) -> Model:
-    """Of 16 rows of 8 bytes, with a scale for each row or for each group of it."""
+    """Returns a model with a table of 16 rows of 8 bytes, with a scale for each row or for each group of it."""
     operators = torch.ops.quantized_decomposed
     look_up = {8: operators.embedding_byte, 4: operators.embedding_4bit, 2: operators.embedding_2bit}[bits]
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A shared library exports what the public headers declare, and nothing else.
+"""Checks that a shared library exports what the public headers declare, and nothing else.
 
     python3 check_exports.py LIBRARY.so FOLDER_OF_HEADERS CLANG
 
-clang says which functions and classes the headers declare, nm what the library exports. Of a class, its vtable
-and type information may be exported too.
+clang lists the functions and classes that the headers declare, nm the symbols that the library exports. A class's
+vtable and type information may be exported too.
 """
 
 import json
@@ -15,9 +15,9 @@ import tempfile
 from pathlib import Path
 
 FUNCTIONS = {"FunctionDecl", "CXXMethodDecl", "CXXConstructorDecl", "CXXDestructorDecl", "CXXConversionDecl"}
-# Defined in the header itself, or nowhere.
+# The marks of functions that are defined in the header itself, or nowhere.
 NOT_IN_LIBRARY = ("inline", "constexpr", "pure", "explicitlyDeleted", "explicitlyDefaulted", "isImplicit")
-# Exported only where a translation unit holds a copy of them.
+# The symbols that are exported only if a translation unit holds a copy of them.
 OF_CLASS = re.compile(r"(vtable|typeinfo|typeinfo name) for (etstream::\w+)")
 
 
@@ -26,7 +26,7 @@ def output_of(*command: str, text: str = "") -> str:
 
 
 def declarations(headers: Path, clang: str) -> list[dict]:
-    """The syntax trees of what the headers declare in namespace etstream."""
+    """Returns the syntax trees of the headers' declarations in namespace etstream."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "all.cpp"
         names = sorted(path.name for path in (headers / "etstream").glob("*.h"))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The completions work in the shells that they are for.
+"""Shows that the completions work in the shells that they are for.
 
     python3 completion_test.py bash|zsh|fish COMPLETION ETSTREAM
 
-Bash and zsh run on a terminal of their own, where the Tab key is pressed; fish says what it would complete.
+Bash and zsh run on a terminal of their own, where the Tab key is pressed; fish lists its completions.
 """
 
 import os
@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-# What is typed, words that must be offered, words that must not.
+# The typed text, words that must be offered, and words that must not.
 CASES = [
     ("etstream ", ["bundle", "extract", "inspect", "verify"], ["model.pte", "--cases"]),
     ("etstream --", ["--help", "--version"], ["--cases"]),
@@ -41,7 +41,7 @@ CASES = [
     ("etstream extract x.bpte --cases ", ["cases folder", "other"], ["model.pte", "cases.json"]),
 ]
 READY = "READY>"
-# Bash lists what fits at the first Tab, without a question or a pager; nothing of the user's is read.
+# Bash lists the completions at the first Tab, without a question or a pager; none of the user's files is read.
 BASH = ["bash", "--norc", "--noprofile", "-i"]
 BASH_SETUP = """bind 'set show-all-if-ambiguous on'; bind 'set page-completions off'
 bind 'set completion-query-items 0'; bind 'set enable-bracketed-paste off'; source {completion}; PS1={ready}"""
@@ -72,7 +72,7 @@ class Terminal:
         os.write(self.descriptor, text.encode())
 
     def shown(self, wanted: list[str], at_most: float = 20) -> str:
-        """What is shown until all of `wanted` is, and then nothing more for a while."""
+        """Returns the text that is shown until all of `wanted` is, and then nothing more for a while."""
         out, end = "", time.monotonic() + at_most
         while time.monotonic() < end:
             if select.select([self.descriptor], [], [], 0.5)[0]:
@@ -83,7 +83,7 @@ class Terminal:
 
 
 class TypedAt:
-    """A shell on a terminal, which shows what it completes a line with below the line."""
+    """A shell on a terminal, which shows the completions of a line below it."""
 
     def __init__(self, terminal: Terminal, setup: str) -> None:
         self.terminal = terminal
@@ -95,7 +95,7 @@ class TypedAt:
         shown = self.terminal.shown(wanted)
         self.terminal.type("\x15\n")  # wipes the line
         self.terminal.shown([READY])
-        # Not the line itself, which is shown once more below the list.
+        # The line itself, which is shown once more below the list, is left out.
         lists = [row for row in shown.split("\n")[1:] if READY not in row]
         return "\n".join(lists).replace("\\ ", " ")
 
@@ -111,7 +111,7 @@ class Fish:
 
 
 def check(shell: TypedAt | Fish) -> list[str]:
-    """What is wrong with the completions, a line each."""
+    """Returns a line for each error in the completions."""
     out = []
     for line, wanted, unwanted in CASES:
         shown = shell.offered(line, wanted)
@@ -126,7 +126,7 @@ def problems_of(shell: str, completion: Path, folder: str) -> list[str]:
     if shell == "fish":
         return check(Fish(completion, folder))
     command, setup = (BASH, BASH_SETUP) if shell == "bash" else (ZSH, ZSH_SETUP)
-    # The prompt's name in the setup, which is shown too, is not the prompt.
+    # The prompt's name in the setup, which is also shown, is not the prompt.
     ready = f"{READY[0]}'''{READY[1:]}'"
     with Terminal(command, folder) as terminal:
         setup = setup.format(completion=completion, folder=completion.parent, ready=ready)
@@ -134,7 +134,7 @@ def problems_of(shell: str, completion: Path, folder: str) -> list[str]:
 
 
 def options_missing(completion: Path, etstream: str) -> list[str]:
-    """The options that --help names and the completion does not."""
+    """Returns the options that --help names and the completion does not."""
     text = completion.read_text(encoding="utf-8")
 
     def help_of(*command: str) -> str:

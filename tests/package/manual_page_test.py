@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The manual page is well formed, tells of each option, and its examples work.
+"""Shows that the manual page is well formed and tells of each option, and that its examples work.
 
     python3 manual_page_test.py PAGE ETSTREAM FOLDER_OF_EXAMPLES
 """
@@ -12,14 +12,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-# Each says nothing of a page that is well formed. A date would be that of the build, and so no two builds alike.
+# The commands that print nothing about a well-formed page. The page has no date, as the build's date would make any two
+# builds differ.
 JUDGES = [
     ["groff", "-man", "-ww", "-z", "-Tutf8"],
     ["mandoc", "-Tlint", "-Wwarning"],
 ]
 EXPECTED = re.compile(r"WARNING: missing date")
 CHOICES = re.compile(r"--[a-z-]+ \w+(?:\|\w+)+")  # --to bp08|segmented
-# What CLI11 calls values that have no name of their own.
+# The names of CLI11 for values that have no name of their own.
 NAMELESS = re.compile(r"\b(?:TEXT|U?INT|FLOAT)\b")
 HEADINGS = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "COMMANDS", "TEST CASES", "EXIT STATUS", "EXAMPLES"]
 
@@ -36,12 +37,12 @@ def judged(page: Path) -> list[str]:
 
 
 def plain(roff: str) -> str:
-    """The words of a page, without fonts."""
+    """Returns the words of a page, without fonts."""
     return re.sub(r"\\f[A-Z]", "", roff).replace("\\-", "-").replace("\\(aq", "'").replace("\\e", "\\")
 
 
 def untold(text: str, etstream: str) -> list[str]:
-    """What --help names and the page does not, and headings that are missing."""
+    """Returns the options that --help names and the page does not, and the headings that are missing."""
 
     def help_of(*command: str) -> str:
         return subprocess.run([etstream, *command, "--help"], capture_output=True, text=True, check=True).stdout
@@ -56,7 +57,7 @@ def untold(text: str, etstream: str) -> list[str]:
 
 
 def unnamed(text: str, etstream: str) -> list[str]:
-    """Options' values without a name of their own, and those of a few words that the page or --help does not name."""
+    """Returns options' values without a name of their own, and choices that the page or --help does not name."""
     out = []
     for option in ("convert --to", "bundle --format"):
         command, name = option.split()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A package that is missing is told in one sentence, which says what to install; all of them at once.
+"""Shows that each missing package is reported in one sentence, which says what to install, and all of them at once.
 
     missing_packages_test.py SOURCE FOLDER CMAKE
 """
@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# What hides a package from CMake, and the sentence without it.
+# The option that hides a package from CMake, and the message without it.
 HIDDEN = {
     "FlatBuffers": "FlatBuffers: install libflatbuffers-dev, or let CMAKE_PREFIX_PATH name where it is",
     "fmt": "fmt: install libfmt-dev, or let CMAKE_PREFIX_PATH name where it is",
@@ -29,12 +29,12 @@ HIDDEN = {
 }
 XXHASH = "xxHash: install libxxhash-dev, or let CMAKE_PREFIX_PATH name where it is"
 NANOBIND = r"nanobind: pip install nanobind for \S+, or give -DETSTREAM_BUILD_PYTHON=OFF"
-# A package that is no part of the system, and must not be taken.
+# A package that is not part of the system, and must not be taken.
 TRAP = 'message(FATAL_ERROR "taken from the PATH")\n'
 
 
 def configured(source: str, folder: Path, cmake: str, *options: str, **environment: str) -> tuple[int, str]:
-    """How CMake ended in a new folder, and its errors."""
+    """Returns how CMake ended in a new folder, and its errors."""
     shutil.rmtree(folder, ignore_errors=True)
     command = [cmake, "-S", source, "-B", str(folder), "-G", "Ninja", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
@@ -46,7 +46,7 @@ def sentences(errors: str) -> set[str]:
 
 
 def environment_with_traps(folder: Path) -> Path:
-    """What an activated environment puts first on the PATH: a flatc, and packages that are none of the system's."""
+    """Returns a folder for the front of the PATH, like that of an activated environment, with wrong packages."""
     for name in ("FlatBuffers", "fmt", "nlohmann_json", "OpenSSL", "CLI11", "doctest"):
         package = folder / "lib" / "cmake" / name
         package.mkdir(parents=True)

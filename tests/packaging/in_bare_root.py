@@ -14,7 +14,7 @@ from pathlib import Path
 
 TRY = Path("/try")
 ENVIRONMENT = Path("/environment")
-# Unpacked, and compiled by those who made the root.
+# The unpacked pip, compiled by the script that made the root.
 PIP = Path("/pip/pip")
 USE = """
 import etstream

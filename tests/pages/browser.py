@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Debian's Chromium without a window, driven through its own protocol (DevTools) over a pipe: no driver, no network."""
+"""Drives Debian's Chromium without a window, through its own protocol (DevTools) over a pipe: no driver, no network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEYS = {"Enter": 13, "Escape": 27, "Tab": 9, "Home": 36, "ArrowLeft": 37, "Arrow
 
 
 class Page:
-    """An open page; `errors` has what its console complained of."""
+    """An open page; `errors` has the complaints of its console."""
 
     def __init__(self, send: int, receive: int) -> None:
         self._send, self._receive = send, receive
@@ -108,13 +108,13 @@ def find_browser() -> str | None:
 
 @contextlib.contextmanager
 def browser() -> Iterator[Page]:
-    """Where find_browser() found one."""
+    """Yields a page of the browser that find_browser() found."""
     program = find_browser()
     assert program is not None
     to_browser, send = os.pipe()
     receive, from_browser = os.pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        # It reads from descriptor 3 and writes to 4.
+        # The browser reads from descriptor 3 and writes to 4.
         options = "--headless --no-sandbox --disable-gpu --hide-scrollbars --remote-debugging-pipe"
         script = f'exec "$0" {options} --user-data-dir="$1" 3<&{to_browser} 4>&{from_browser}'
         process = subprocess.Popen(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page of `etstream inspect --html`: what it has as data, and what a browser makes of it.
+"""Tests the page of `etstream inspect --html`: its data, and its appearance in a browser.
 
     ETSTREAM=PATH EXAMPLES=FOLDER GOLDEN=FOLDER python3 inspect_page_test.py
 """
@@ -27,7 +27,7 @@ ETSTREAM = os.environ["ETSTREAM"]
 EXAMPLES = Path(os.environ["EXAMPLES"])
 GOLDEN = Path(os.environ["GOLDEN"])
 TENSORS = 100_000
-MOST_SECONDS = 30  # to open the page of so many, on a machine that does other things too
+MOST_SECONDS = 30  # the time to open the page of so many tensors, on a busy machine
 NAMES = ["</script><script>document.title='mine'</script>", "<img src=x onerror=document.title='mine'>", 'a"b\\c\u2028\u202e']
 
 
@@ -38,7 +38,7 @@ def run(*words: str | Path, code: int = 0) -> str:
 
 
 def write_safetensors(file: Path, tensors: Iterable[tuple[str, str, bytes]]) -> None:
-    """Each with its name, its type and its bytes, of one dimension."""
+    """Writes tensors of one dimension, each with its name, its type and its bytes."""
     header, data, at = {}, [], 0
     for name, dtype, content in tensors:
         shape = [len(content) // {"F32": 4, "BF16": 2, "U8": 1}[dtype]]
@@ -52,7 +52,7 @@ def write_safetensors(file: Path, tensors: Iterable[tuple[str, str, bytes]]) -> 
 
 
 def normal_bfloat16(count: int) -> bytes:
-    """As weights are: the upper halves of floats about 0."""
+    """Returns numbers like weights: the upper halves of floats about 0."""
     random.seed(0)
     floats = struct.pack(f"<{count}f", *(random.gauss(0, 0.02) for _ in range(count)))
     return b"".join(floats[i + 2 : i + 4] for i in range(0, len(floats), 4))
@@ -66,7 +66,7 @@ def data_of(page: Path) -> dict[str, Any]:
 
 
 def write_files(folder: Path) -> list[Path]:
-    """One of each format."""
+    """Writes a file of each format."""
     names = ["model.pte", "delegated.pte", "model.bpte", "segmented.bpte", "weights.ptd", "weights.safetensors",
              "model.gguf", "model.ptn", "model.fat"]  # fmt: skip
     files = {name: folder / name for name in names}
@@ -126,7 +126,7 @@ class Data(OfFiles):
         self.assertEqual([group["size"] for group in report["duplicates"]], [(EXAMPLES / "model.pte").stat().st_size])
 
     def test_the_estimate_is_what_a_coder_comes_to(self) -> None:
-        """zlib with Huffman codes alone, of the upper bytes of all elements and of the lower ones."""
+        """Compares with zlib with Huffman codes alone, on the upper bytes of all elements and on the lower ones."""
         file = self.folder / "weights.safetensors"
         weights, noise = normal_bfloat16(1 << 20), random.Random(1).randbytes(1 << 20)
         write_safetensors(file, [("noise", "U8", noise), ("weights", "BF16", weights)])
@@ -153,7 +153,7 @@ class Data(OfFiles):
 @unittest.skipIf(find_browser() is None, "there is no chromium")
 class InBrowser(OfFiles):
     def tiles_add_up(self, page: Page, size: int, name: str) -> None:
-        """Those of the outermost level, in bytes and in pixels."""
+        """Checks that the tiles of the outermost level add up, in bytes and in pixels."""
         found = json.loads(page.value(
             "JSON.stringify([map.clientWidth * map.clientHeight, [...map.children].map(tile => "
             "[+tile.dataset.size, tile.offsetWidth && parseFloat(tile.style.width) * parseFloat(tile.style.height)])])"))  # fmt: skip

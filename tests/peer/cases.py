@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Test cases as `etstream bundle` reads them: CASES.json and the tensor files it names."""
+"""Writes test cases as `etstream bundle` reads them: CASES.json and the tensor files that it names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import torch
 
 
 class Store(Enum):
-    """The kinds of file a tensor of CASES.json may lie in."""
+    """The kinds of file in which a tensor of CASES.json may lie."""
 
     NPY = "npy"
     SAFETENSORS = "safetensors"
@@ -37,11 +37,11 @@ def _stores_by_dtype() -> dict[str, tuple[Store, ...]]:
 
 
 STORES_BY_DTYPE = _stores_by_dtype()
-"""Every dtype a bundle can hold, by torch's name, and the files that can hold it."""
+"""The kinds of file that can hold each dtype of a bundle, by torch's name."""
 
 
 def item_size(dtype: str) -> int:
-    """Bytes an element of `dtype` takes."""
+    """Returns the bytes that an element of `dtype` takes."""
     return getattr(torch, dtype).itemsize
 
 
@@ -82,7 +82,7 @@ class Suite:
 
 
 class _TensorFiles:
-    """Writes the tensors of one CASES.json; all safetensors ones go into one file."""
+    """The files of the tensors of one CASES.json; all safetensors ones go into one file."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -90,7 +90,7 @@ class _TensorFiles:
         self._in_safetensors: dict[str, torch.Tensor] = {}
 
     def add(self, tensor: Tensor) -> dict[str, Any]:
-        """Take in `tensor`; returns what CASES.json says of it."""
+        """Takes in `tensor`, and returns its entry in CASES.json."""
         name = f"tensor_{self._count}"
         self._count += 1
         reference = self._stored(tensor, name)
@@ -99,7 +99,7 @@ class _TensorFiles:
         return reference
 
     def finish(self) -> None:
-        """Write what `add` kept back."""
+        """Writes the tensors that add() kept back."""
         if self._in_safetensors:
             file = safetensors.torch.save(self._in_safetensors)
             (self._folder / "tensors.safetensors").write_bytes(file)
@@ -134,10 +134,10 @@ def write_cases(
     by_method: bool = False,
     ascii_only: bool = True,
 ) -> Path:
-    """Write CASES.json and its tensors into `folder`.
+    """Writes CASES.json and its tensors into `folder`.
 
-    With `by_method` it is an object with a member a method, otherwise the list
-    that keeps the suites' order.
+    With `by_method` CASES.json is an object with a member for each method, otherwise the list that keeps the suites'
+    order.
     """
     files = _TensorFiles(folder)
     listed = [_suite_json(suite, files) for suite in suites]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The `etstream` command, run as a user runs it, and how its output is compared."""
+"""Runs the `etstream` command as a user runs it, and compares its output."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _TIMEOUT_SECONDS = 120
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run of the command ended, and what it said."""
+    """The end of a run of the command, and its output."""
 
     code: int
     stdout: bytes
     stderr: str
 
     def errors(self) -> list[str]:
-        """What the lines "error: ..." say."""
+        """Returns the messages of the lines "error: ..."."""
         lines = self.stderr.splitlines()
         return [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What `verify` reports of a file."""
+    """The findings that `verify` reports on a file."""
 
     errors: list[str]
     warnings: list[str]
@@ -37,76 +37,76 @@ class Findings:
 
 @dataclass(frozen=True)
 class Etstream:
-    """Runs the command; a run that fails is an AssertionError with its messages."""
+    """The command. A run that fails raises an AssertionError with its messages."""
 
     binary: Path
 
     def bundle(self, program: Path, cases: Path, output: Path, *options: str) -> bytes:
-        """Write a bundle to `output`; returns its bytes."""
+        """Writes a bundle to `output`, and returns its bytes."""
         self._run("bundle", program, "--cases", cases, "-o", output, *options)
         return output.read_bytes()
 
     def bundle_to_pipe(self, program: Path, cases: Path) -> bytes:
-        """What the command writes to a pipe on standard output."""
+        """Returns the bytes that the command writes to a pipe on standard output."""
         return self._run("bundle", program, "--cases", cases, "-o", "-")
 
     def convert(self, bundle: Path, output: Path, to: str) -> bytes:
-        """Write the bundle in another format to `output`; returns its bytes."""
+        """Writes the bundle in another format to `output`, and returns its bytes."""
         self._run("convert", bundle, "--to", to, "-o", output, "--no-sync")
         return output.read_bytes()
 
     def pte(self, program: Path, output: Path, *options: str) -> bytes:
-        """Write the program under another layout to `output`; returns its bytes."""
+        """Writes the program under another layout to `output`, and returns its bytes."""
         self._run("pte", program, "-o", output, "--no-sync", *options)
         return output.read_bytes()
 
     def ptd(self, inputs: Sequence[Path], output: Path, *options: str | Path) -> bytes:
-        """Write tensor data, or what --to says, from checkpoints; returns its bytes."""
+        """Writes tensor data, or the format that --to names, from checkpoints, and returns its bytes."""
         self._run("ptd", *inputs, "-o", output, "--no-sync", *options)
         return output.read_bytes()
 
     def extract_program(self, bundle: Path, output: Path) -> bytes:
-        """Write the bundle's program to `output`; returns its bytes."""
+        """Writes the bundle's program to `output`, and returns its bytes."""
         self._run("extract", bundle, "--program", output, "--no-sync")
         return output.read_bytes()
 
     def extract_cases(self, bundle: Path, folder: Path) -> Path:
-        """Write the bundle's test cases to `folder`; returns its CASES.json."""
+        """Writes the bundle's test cases to `folder`, and returns its CASES.json."""
         self._run("extract", bundle, "--cases", folder, "--no-sync")
         return folder / "cases.json"
 
     def extract_segment(self, file: Path, index: int) -> bytes:
-        """The bytes of a program's segment."""
+        """Returns the bytes of a program's segment."""
         return self._run("extract", file, "--segment", str(index), "-o", "-")
 
     def extract_tensor(self, file: Path, key: str) -> bytes:
-        """The data of this name in a tensor data file."""
+        """Returns the data of this name in a tensor data file."""
         return self._run("extract", file, "--tensor", key, "-o", "-")
 
     def flatc(self, command: str, *arguments: str | Path) -> None:
-        """Have `compile` or `decompile` do what flatc does with these arguments."""
+        """Makes `compile` or `decompile` do what flatc does with these arguments."""
         self._run(command, "--no-sync", *arguments)
 
     def inspect(self, file: Path) -> Any:
-        """What `inspect` shows, as JSON."""
+        """Returns the JSON of `inspect`."""
         return json.loads(self._run("inspect", file, "--json"))
 
     def graph(self, file: Path, method: str) -> Any:
-        """A method as a graph."""
+        """Returns a method as a graph."""
         return json.loads(self._run("inspect", file, "--graph", method, "--json"))
 
     def dot(self, file: Path, method: str) -> str:
-        """The same for Graphviz."""
+        """Returns a method's graph for Graphviz."""
         return self._run("inspect", file, "--graph", method).decode()
 
     def diff(self, a: Path, b: Path) -> tuple[int, Any]:
-        """The exit code, and what differs."""
+        """Returns the exit code, and the JSON of the differences."""
         outcome = self.attempt("diff", a, b, "--json")
         assert outcome.code in (0, 1), outcome
         return outcome.code, json.loads(outcome.stdout)
 
     def verify(self, file: Path, *weights: Path) -> Findings:
-        """What `verify` finds in it and in the weights; its exit code has to agree."""
+        """Returns the findings of `verify` in the file and in the weights; checks that its exit code agrees."""
         outcome = self.attempt("verify", file, *weights, "--json")
         report = json.loads(outcome.stdout)
         assert report["file"] == str(file)
@@ -115,14 +115,14 @@ class Etstream:
         return Findings(report["errors"], report["warnings"])
 
     def accepts(self, file: Path) -> bool:
-        """Whether `verify` lets the file pass; it has to say why if not."""
+        """Returns whether `verify` accepts the file; checks that it says why if not."""
         outcome = self.attempt("verify", file)
         assert outcome.code in (0, 1), (file, outcome)
         assert outcome.code == 0 or outcome.stderr, file
         return outcome.code == 0
 
     def attempt(self, *arguments: str | Path) -> Outcome:
-        """Run the command, whichever way that ends."""
+        """Runs the command, and returns its outcome, whatever that is."""
         command = [str(self.binary), *map(str, arguments)]
         result = subprocess.run(command, check=False, capture_output=True, timeout=_TIMEOUT_SECONDS)
         return Outcome(result.returncode, result.stdout, result.stderr.decode(errors="replace"))
@@ -136,7 +136,7 @@ class Etstream:
 
 
 def assert_same_bytes(ours: bytes, executorchs: bytes, what: str) -> None:
-    """Fail, and say where, unless both files are the same."""
+    """Fails, and says where, unless both files are the same."""
     if ours == executorchs:
         return
     shorter = min(len(ours), len(executorchs))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The fixtures of all tests in this folder."""
+"""Provides the fixtures of all tests in this folder."""
 
 from fixtures import etstream, model, run_bundle
 from skips_fail import pytest_make_collect_report, pytest_runtest_makereport

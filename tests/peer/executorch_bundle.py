@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bundles as ExecuTorch itself writes and runs them."""
+"""Writes and runs bundles as ExecuTorch itself does."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ SCALAR_TYPES = {
     "uint32": ScalarType.UINT32,
     "uint64": ScalarType.UINT64,
 }
-"""By torch's name; ExecuTorch's own table lacks five of them."""
+"""The scalar types by torch's name; ExecuTorch's own table lacks five of them."""
 
 _NAMES_OF_SCALAR_TYPES = {int(value): name for name, value in SCALAR_TYPES.items()}
 
 
 def serialize(suites: Sequence[Suite], program: bytes) -> bytes:
-    """The bundle of `suites`, in their order, and `program`.
+    """Returns the bundle of `suites`, in their order, and `program`.
 
     Works on the schema's own classes: the public API takes tensors only as
     expected outputs, and only programs it can run.
@@ -61,7 +61,7 @@ def serialize(suites: Sequence[Suite], program: bytes) -> bytes:
 
 
 def serialize_as_older_writers(suites: Sequence[Suite], program: bytes) -> bytes:
-    """The same bundle in another order: by way of JSON and flatc, as ExecuTorch once wrote them.
+    """Returns the same bundle in another order: by way of JSON and flatc, as ExecuTorch once wrote bundles.
 
     flatc takes neither None nor numbers that are not finite.
     """
@@ -71,7 +71,7 @@ def serialize_as_older_writers(suites: Sequence[Suite], program: bytes) -> bytes
 
 
 def schema_bundle(suites: Sequence[Suite], program: bytes) -> bp_schema.BundledProgram:
-    """The bundle of `suites`, in their order, and `program`, in ExecuTorch's own classes."""
+    """Returns the bundle of `suites`, in their order, and `program`, in ExecuTorch's own classes."""
     return bp_schema.BundledProgram(
         version=BUNDLED_PROGRAM_SCHEMA_VERSION,
         method_test_suites=[_schema_suite(suite) for suite in suites],
@@ -121,7 +121,7 @@ def _schema_tensor(tensor: Tensor) -> bp_schema.Tensor:
 
 
 def described_methods(program: bytes) -> dict[str, tuple[list[str | None], list[str | None]]]:
-    """Every method's inputs and outputs as "float32 [1, 10]", or None for those not tensors."""
+    """Returns every method's inputs and outputs as "float32 [1, 10]", or None for those that are no tensors."""
     module = portable_lib._load_for_executorch_from_buffer(program)
     metas = {name: module.method_meta(name) for name in sorted(module.method_names())}
     return {
@@ -157,11 +157,11 @@ class RunnableBundle:
         return sorted(self._module.method_names())
 
     def run(self, method: str, inputs: Sequence[Any]) -> list[torch.Tensor]:
-        """The method's outputs for `inputs`."""
+        """Returns the method's outputs for `inputs`."""
         return self._module.run_method(method, tuple(inputs))
 
     def verify(self, method: str, case: int, *, rtol: float, atol: float) -> None:
-        """Run a bundled case; RuntimeError when the outputs are not the expected ones."""
+        """Runs a bundled case; raises RuntimeError if the outputs are not the expected ones."""
         self._bundle.verify_result_with_bundled_expected_output(method, case, rtol, atol)
 
 
@@ -173,5 +173,5 @@ class LoadedProgram:
         self._module = portable_lib._load_for_executorch_from_buffer(data, weights)
 
     def run(self, method: str, inputs: Sequence[Any]) -> list[torch.Tensor]:
-        """The method's outputs for `inputs`."""
+        """Returns the method's outputs for `inputs`."""
         return self._module.run_method(method, tuple(inputs))

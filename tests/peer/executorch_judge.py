@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ExecuTorch's runtime makes of files that it may crash on.
+"""Tries files in ExecuTorch's runtime, which may crash on them.
 
     python tests/peer/executorch_judge.py < TASKS.json > VERDICTS.json
 
-carries the tasks out in a process that is started anew each time one ends it.
+carries the tasks out in a process that is started again each time a task ends it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _BYTES_FOR_TASKS = 2**31
 
 @dataclass(frozen=True)
 class Task:
-    """Load a program, with its methods if wanted, or run a bundle's test case if one is given.
+    """A task: to load a program, with its methods if wanted, or to run a bundle's test case if one is given.
 
-    `weights` is a tensor data file for it.
+    `weights` is a tensor data file for the program.
     """
 
     file: str
@@ -39,7 +39,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`error` is what ExecuTorch says, or the name of the signal that ended it."""
+    """A verdict: `error` is ExecuTorch's message, or the name of the signal that ended it."""
 
     accepted: bool
     crashed: bool = False
@@ -47,7 +47,7 @@ class Verdict:
 
 
 def judge(tasks: Sequence[Task]) -> list[Verdict]:
-    """ExecuTorch's verdict on each task; this process is safe from it."""
+    """Returns ExecuTorch's verdict on each task; this process is safe from ExecuTorch's crashes."""
     result = subprocess.run(
         [sys.executable, __file__],
         check=True,
@@ -58,7 +58,7 @@ def judge(tasks: Sequence[Task]) -> list[Verdict]:
 
 
 def _runtime() -> Any:
-    """ExecuTorch's runtime without its exporter, which takes long to import."""
+    """Returns ExecuTorch's runtime without its exporter, which takes long to import."""
     import torch  # noqa: F401  # _C links to it
     from executorch.extension.pybindings import _C, data_loader  # noqa: F401
 
@@ -81,7 +81,7 @@ def _carry_out(task: Task) -> None:
 
 
 def _limit_memory() -> None:
-    """Let a task that wants absurdly much fail, not the machine."""
+    """Makes a task that asks for very much memory fail, instead of the machine."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + _BYTES_FOR_TASKS
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -91,13 +91,13 @@ def _verdict(task: Task) -> Verdict:
     signal.alarm(_SECONDS_A_TASK)
     try:
         _carry_out(task)
-    except Exception as error:  # whichever it is, ExecuTorch has refused
+    except Exception as error:  # any exception means that ExecuTorch has refused
         return Verdict(accepted=False, error=f"{type(error).__name__}: {error}")
     return Verdict(accepted=True)
 
 
 def _verdicts_until_crash(tasks: Sequence[Task]) -> list[Verdict]:
-    """Verdicts on the tasks up to the first that ends its process, that one included."""
+    """Returns the verdicts on the tasks up to the first that ends its process, that one included."""
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
@@ -118,7 +118,7 @@ def _verdicts_until_crash(tasks: Sequence[Task]) -> list[Verdict]:
 
 
 def main() -> None:
-    _runtime()  # once, for every child
+    _runtime()  # loads it once, for every child
     tasks = [Task(**task) for task in json.load(sys.stdin)]
     verdicts: list[Verdict] = []
     while len(verdicts) < len(tasks):

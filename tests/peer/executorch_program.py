@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs as ExecuTorch's own exporter reads them."""
+"""Reads programs as ExecuTorch's own exporter does."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from executorch.exir._serialize._flatbuffer_program import _patch_generated_flat
 from executorch.exir._serialize._program import _get_extended_header
 from executorch.exir._serialize.generated.executorch_flatbuffer.Program import Program
 
-_patch_generated_flatbuffer_aliases()  # or the generated reader takes its modules for classes
+_patch_generated_flatbuffer_aliases()  # without this, the generated reader takes its modules for classes
 
 
 def flatbuffer_size(program: bytes) -> int:
-    """Where the flatbuffer ends, by the extended header."""
+    """Returns the offset at which the flatbuffer ends, by the extended header."""
     header = _get_extended_header(program)
     assert header is not None
     return header.program_size
 
 
 def segments_of(program: bytes) -> list[bytes]:
-    """The bytes of each segment."""
+    """Returns the bytes of each segment."""
     header = _get_extended_header(program)
     assert header is not None
     root = Program.GetRootAs(program, 0)
@@ -31,7 +31,7 @@ def segments_of(program: bytes) -> list[bytes]:
 
 
 def names_in(program: bytes) -> list[bytes]:
-    """What its methods and operators are called."""
+    """Returns the names of the program's methods and operators."""
     names = []
     root = Program.GetRootAs(program, 0)
     for plan in map(root.ExecutionPlan, range(root.ExecutionPlanLength())):

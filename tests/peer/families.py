@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The model families that etstream has ready-made rules for, small: each as transformers has it, as
-ExecuTorch's own Transformer does, and ExecuTorch's conversion of the weights between them.
+"""Makes small models of the families that etstream has ready-made rules for: each as in transformers, as in
+ExecuTorch's own Transformer, and with ExecuTorch's conversion of the weights between them.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ _LAYERS = 2
 
 @dataclass(frozen=True)
 class Family:
-    """`config` and `params` are what differs; `convert` makes ExecuTorch's state dict.
+    """A family of models: `config` and `params` are its differences; `convert` makes ExecuTorch's state dict.
 
-    No `params` where ExecuTorch 1.5.1's Transformer lacks parts of the architecture: of Gemma's, the unit
-    that is added to norms' scales, the scale of embeddings, and the norms behind attention.
+    `params` is None if ExecuTorch 1.5.1's Transformer lacks parts of the architecture: of Gemma's, the unit that is
+    added to norms' scales, the scale of embeddings, and the norms behind attention.
     """
 
-    name: str  # of the rules
+    name: str  # the name of the rules
     config_class: str
     heads: int
     kv_heads: int
     convert: Callable[[StateDict], StateDict]
     config: dict[str, Any]
     params: dict[str, Any] | None
-    head_dim: int | None = None  # where it isn't the hidden size over the heads
+    head_dim: int | None = None  # given if it isn't the hidden size over the heads
 
     def pretrained(self) -> transformers.PreTrainedModel:
-        """The model of transformers, with random weights, biases and scales too."""
+        """Returns the model of transformers, with random weights, biases and scales too."""
         torch.manual_seed(5)
         head_dim = {"head_dim": self.head_dim} if self.head_dim else {}
         config = getattr(transformers, self.config_class)(
@@ -67,7 +67,7 @@ class Family:
         return model.eval()
 
     def transformer(self) -> torch.nn.Module:
-        """ExecuTorch's Transformer of this shape, whose weights say nothing."""
+        """Returns ExecuTorch's Transformer of this shape, with arbitrary weights."""
         assert self.params is not None
         args = ModelArgs(
             dim=_HIDDEN,
@@ -86,7 +86,7 @@ class Family:
 
 
 def state_dict_of(model: transformers.PreTrainedModel) -> StateDict:
-    """What save_pretrained() saves: of tied weights one."""
+    """Returns the weights that save_pretrained() saves: of tied weights one."""
     state = dict(model.state_dict())
     if model.config.tie_word_embeddings:
         del state["lm_head.weight"]
@@ -94,7 +94,7 @@ def state_dict_of(model: transformers.PreTrainedModel) -> StateDict:
 
 
 def _wheel(module: str, function: str) -> Callable[[StateDict], StateDict]:
-    """ExecuTorch's function, in a module that may want torchtune's names too, which isn't installed."""
+    """Returns ExecuTorch's function in a module that may ask for names of torchtune, which isn't installed."""
 
     def convert(state: StateDict) -> StateDict:
         members: dict[str, dict[str, Any]] = {
@@ -134,7 +134,7 @@ _META_NAMES = {
 
 
 def _to_meta(head_dim: int) -> Callable[[StateDict], StateDict]:
-    """What torchtune's hf_to_tune and ExecuTorch's renaming of its names give together."""
+    """Returns a conversion that does what torchtune's hf_to_tune and ExecuTorch's renaming of its names do together."""
 
     def convert(state: StateDict) -> StateDict:
         out = {}
@@ -151,7 +151,7 @@ def _to_meta(head_dim: int) -> Callable[[StateDict], StateDict]:
 
 
 def _tied(convert: Callable[[StateDict], StateDict]) -> Callable[[StateDict], StateDict]:
-    """Adds the output weight, which ExecuTorch's other path for the family does."""
+    """Returns a conversion that adds the output weight, as ExecuTorch's other path for the family does."""
     return lambda state: {"output.weight": state["model.embed_tokens.weight"], **convert(state)}
 
 

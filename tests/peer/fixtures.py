@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tests against ExecuTorch share: the command under test and the exported models."""
+"""Provides what tests against ExecuTorch share: the command under test and the exported models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from run_bundle import RunBundle, build
 
 @pytest.fixture(scope="session")
 def etstream() -> Etstream:
-    """The command named by ETSTREAM; without one the whole run ends."""
+    """Returns the command that ETSTREAM names; ends the whole run if there is none."""
     name = os.environ.get("ETSTREAM")
     if not name:
         pytest.exit("set ETSTREAM to the etstream command to be tested", returncode=2)
@@ -27,9 +27,9 @@ def etstream() -> Etstream:
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], CachedModel]:
-    """Gives a model by name, exported at its first use.
+    """Returns a function that returns a model by name, exported at its first use.
 
-    Exports are kept for later runs when ETSTREAM_PEER_CACHE names a folder.
+    Exports are kept for later runs if ETSTREAM_PEER_CACHE names a folder.
     """
     folder = os.environ.get("ETSTREAM_PEER_CACHE")
     cache = Path(folder) if folder else tmp_path_factory.mktemp("models")
@@ -38,5 +38,5 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], CachedMod
 
 @pytest.fixture(scope="session")
 def run_bundle() -> RunBundle:
-    """The C++ program that runs bundles, built at its first use."""
+    """Returns the C++ program that runs bundles, built at its first use."""
     return build()

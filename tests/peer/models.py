@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Real models exported by ExecuTorch, with test cases and the bundle it makes of them.
+"""Exports real models with ExecuTorch, with test cases and the bundle that it makes of them.
 
     python tests/peer/models.py mobilenet_v2 -o DIR
 
-writes DIR/mobilenet_v2.pte, DIR/cases.json with its tensors, and DIR/expected.bpte:
-what `etstream bundle DIR/mobilenet_v2.pte --cases DIR/cases.json` has to write.
+writes DIR/mobilenet_v2.pte, DIR/cases.json with its tensors, and DIR/expected.bpte: the bundle that `etstream bundle
+DIR/mobilenet_v2.pte --cases DIR/cases.json` has to write.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ import make_example  # noqa: E402
 
 @dataclass(frozen=True)
 class ModelCase:
-    """A method's inputs and what the model gives for them in eager mode."""
+    """A method's inputs, and the model's outputs for them in eager mode."""
 
     inputs: tuple[Any, ...]
     outputs: tuple[torch.Tensor, ...]
@@ -67,7 +67,7 @@ CasesByMethod = dict[str, list[ModelCase]]
 
 @dataclass(frozen=True)
 class Emitted:
-    """What ExecuTorch serializes."""
+    """The input of ExecuTorch's serializers."""
 
     output: EmitterOutput
     named_data: NamedDataStoreOutput | None
@@ -95,7 +95,7 @@ class Logits(torch.nn.Module):
 
 
 class Affine(torch.nn.Module):
-    """Takes every kind of value that a program's input can be."""
+    """A model that takes every kind of value that a program's input can be."""
 
     def forward(self, x: torch.Tensor, factor: int, offset: float, negate: bool) -> torch.Tensor:
         y = x * factor + offset
@@ -103,7 +103,7 @@ class Affine(torch.nn.Module):
 
 
 class Spectrum(torch.nn.Module):
-    """Has outputs of complex64."""
+    """A model with outputs of complex64."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ class Spectrum(torch.nn.Module):
 
 
 class Count(torch.nn.Module):
-    """Several dtypes in, two outputs of different dtypes."""
+    """A model with inputs of several dtypes, and two outputs of different dtypes."""
 
     def forward(
         self, tokens: torch.Tensor, mask: torch.Tensor
@@ -129,7 +129,7 @@ class ConvolutionStack(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
         layers: list[torch.nn.Module] = []
-        # Channels in and out, and the kernel's width.
+        # The channels in and out, and the kernel's width.
         for shape in [(64, 64, 48), *[(64, 64, 7)] * 7, (64, 256, 32), (256, 256, 1), (256, 29, 1)]:
             stride, padding = (2, 23) if shape[2] == 48 else (1, shape[2] // 2)
             layers += [torch.nn.Conv1d(*shape, stride=stride, padding=padding), torch.nn.ReLU()]
@@ -140,7 +140,7 @@ class ConvolutionStack(torch.nn.Module):
 
 
 class Buffers(torch.nn.Module):
-    """Keeps a tensor that it was given, and counts from a state that it begins with."""
+    """A model that keeps a tensor that it was given, and counts from a state that it begins with."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ class Buffers(torch.nn.Module):
 
 
 class Doubled(torch.nn.Module):
-    """Another method of a module, with the same weights."""
+    """A second method of a module, with the same weights."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         super().__init__()
@@ -172,7 +172,7 @@ def mobilenet_v2() -> Export:
 
 
 def mobilenet_v2_xnnpack_inline() -> Export:
-    """Delegated to XNNPACK, with the delegates' data inside the flatbuffer."""
+    """Exports a MobileNetV2 delegated to XNNPACK, with the delegates' data inside the flatbuffer."""
     model, inputs = _mobilenet_v2()
     graph = torch.export.export(model, inputs[0])
     lowered = to_edge_transform_and_lower(graph, partitioner=[XnnpackPartitioner()])
@@ -215,21 +215,21 @@ def two_methods() -> Export:
 
 
 def spectrum() -> Export:
-    # ExecuTorch compares complex numbers bit by bit; of four such numbers these are exact.
+    # ExecuTorch compares complex numbers bit by bit; the spectra of these four numbers are exact.
     cases = _forward_cases(Spectrum(), [(torch.tensor([[1.0, 2.0, 3.0, 5.0]]),), (torch.ones(1, 4),)])
     program = torch.export.export(Spectrum(), cases["forward"][0].inputs)
     return Export(to_edge(program).to_executorch(), cases)
 
 
 def example() -> Export:
-    """The model of examples/."""
+    """Exports the model of examples/."""
     model = make_example.make_model()
     inputs = [(image,) for image in make_example.make_inputs(2)]
     return Export(make_example.compile_model(model, *inputs[0]), _forward_cases(model, inputs))
 
 
 def resnet50() -> Export:
-    """Without test cases: ExecuTorch's portable kernels would take half a minute for one."""
+    """Exports a ResNet-50 without test cases: ExecuTorch's portable kernels would take half a minute for one."""
     model = Logits(ResNetForImageClassification(ResNetConfig(num_labels=1000))).eval()
     graph = torch.export.export(model, (torch.randn(1, 3, 224, 224),))
     return Export(to_edge(graph).to_executorch(), {})
@@ -252,13 +252,13 @@ def convolution_stack() -> Export:
 
 
 def mutable_buffers() -> Export:
-    """With nothing of what they begin with, so that there is no telling what it counts to."""
+    """Exports buffers without their first values, so that nobody can say what the model counts to."""
     graph = torch.export.export(Buffers(), (torch.randn(3, 5),))
     return Export(to_edge(graph).to_executorch(), {})
 
 
 def initialized_buffers() -> Export:
-    """With a segment of what one begins with; what is in the other at first doesn't matter."""
+    """Exports buffers with a segment of the first values of one; the first values of the other do not matter."""
     model, inputs = Buffers(), [(torch.randn(3, 5),)]
     graph = torch.export.export(model, inputs[0])
     config = ExecutorchBackendConfig(passes=[InitializedMutableBufferPass(["count"])])
@@ -266,7 +266,7 @@ def initialized_buffers() -> Export:
 
 
 def shared_named_data() -> Export:
-    """Two methods, both delegated to XNNPACK, with the same weights as named data."""
+    """Exports two methods, both delegated to XNNPACK, with the same weights as named data."""
     module = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
     methods = {"plain": module.eval(), "doubled": Doubled(module).eval()}
     inputs = [(torch.randn(2, 32),)]
@@ -279,7 +279,7 @@ def shared_named_data() -> Export:
 
 
 def external_constants() -> Export:
-    """With some of its constants in a .ptd file."""
+    """Exports a model with some of its constants in a .ptd file."""
     module = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 8)).eval()
     inputs = [(torch.randn(2, 16),)]
     graph = torch.export.export(module, inputs[0])
@@ -295,10 +295,10 @@ def _by_name(*models: Callable[[], Export]) -> dict[str, Callable[[], Export]]:
     return {model.__name__: model for model in models}
 
 
-# Those that are bundled.
+# The models that are bundled.
 MODELS = _by_name(mobilenet_v2, mobilenet_v2_xnnpack_inline, llama, two_methods, spectrum, example)
 
-# Those whose programs are laid out again: as exporting takes long, bundles of the others are not made.
+# The models whose programs are laid out again. As exporting takes long, bundles of the others are not made.
 PROGRAMS = MODELS | _by_name(
     resnet50,
     deit_tiny,
@@ -309,7 +309,7 @@ PROGRAMS = MODELS | _by_name(
     external_constants,
 )
 
-# Those of so many bytes or tables that they are laid out in fewer ways.
+# The models of so many bytes or tables that they are laid out in fewer ways.
 LARGE_PROGRAMS = ("resnet50", "deit_tiny")
 
 
@@ -317,7 +317,7 @@ def _mobilenet_v2() -> tuple[Logits, list[tuple[torch.Tensor]]]:
     model = MobileNetV2ForImageClassification(MobileNetV2Config(num_labels=1000))
     for module in model.modules():
         if isinstance(module, torch.nn.Conv2d):
-            # The config's own initialisation lets the logits vanish.
+            # The config's own initialisation makes the logits vanish.
             torch.nn.init.kaiming_normal_(module.weight)
     return Logits(model).eval(), [(torch.randn(1, 3, 224, 224),) for _ in range(2)]
 
@@ -337,13 +337,13 @@ def _eager_outputs(model: torch.nn.Module, inputs: tuple[Any, ...]) -> tuple[tor
 
 
 def export(name: str) -> Export:
-    """Export a model; the same program and cases each time."""
+    """Exports a model; the program and the cases are the same each time."""
     torch.manual_seed(0)
     return PROGRAMS[name]()
 
 
 def executorch_bundle(exported: Export) -> bytes:
-    """The bundle that ExecuTorch's public API makes."""
+    """Returns the bundle that ExecuTorch's public API makes."""
     suites = [
         MethodTestSuite(method, [MethodTestCase(case.inputs, case.outputs) for case in cases])
         for method, cases in exported.cases.items()
@@ -352,7 +352,7 @@ def executorch_bundle(exported: Export) -> bytes:
 
 
 def to_suites(cases: CasesByMethod, store: Store) -> list[Suite]:
-    """The cases as CASES.json has them, every tensor in one kind of file."""
+    """Returns the cases as CASES.json has them, with every tensor in one kind of file."""
 
     def stored(values: Sequence[Any]) -> list[Any]:
         return [
@@ -367,7 +367,7 @@ def to_suites(cases: CasesByMethod, store: Store) -> list[Suite]:
 
 
 def write_for_command(exported: Export, program: Path, store: Store) -> None:
-    """Write `program`, and next to it cases.json and the expected.bpte to be made of both."""
+    """Writes `program`, and next to it cases.json and the expected.bpte to be made of both."""
     folder = program.parent
     program.write_bytes(exported.manager.buffer)
     (folder / "expected.bpte").write_bytes(executorch_bundle(exported))
@@ -385,7 +385,7 @@ class CachedModel:
         return self.folder / "model.pte"
 
     def weights(self) -> bytes | None:
-        """The .ptd file of those that are not in the program."""
+        """The .ptd file of a model whose weights are not all in the program."""
         file = self.folder / "weights.ptd"
         return file.read_bytes() if file.exists() else None
 
@@ -404,14 +404,14 @@ class CachedModel:
 
 
 def cached(name: str, cache: Path) -> CachedModel:
-    """The model from `cache`, exported and put there if it isn't in it."""
+    """Returns the model from `cache`, exported and put there first if it isn't in it."""
     folder = cache / f"{name}-{_cache_key()}"
     make_once(folder, lambda fresh: _save(name, fresh))
     return CachedModel(folder)
 
 
 def make_once(folder: Path, fill: Callable[[Path], None]) -> None:
-    """Make `folder`, which is filled under another name first, unless it is there."""
+    """Makes `folder`, which is filled under another name first, unless it is there."""
     if folder.is_dir():
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -438,7 +438,7 @@ def _save(name: str, folder: Path) -> None:
 
 
 def _cache_key() -> str:
-    """Changes when what decides an export does."""
+    """Returns a key that changes with everything that decides an export."""
     here = Path(__file__)
     sources = (here, here.with_name("layouts.py"), _EXAMPLES / "make_example.py")
     versions = map(importlib.metadata.version, ("executorch", "torch", "transformers"))

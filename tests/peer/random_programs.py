@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs made up from a seed, of everything that ExecuTorch's schema has, and layouts for them."""
+"""Makes up programs from a seed, of everything that ExecuTorch's schema has, and layouts for them."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _ALIGNMENTS = tuple(2**power for power in range(15))
 
 @dataclass(frozen=True)
 class RandomProgram:
-    """What ExecuTorch's emitter gives its serializer."""
+    """The input that ExecuTorch's emitter gives its serializer."""
 
     program: schema.Program
     mutable_data: list[schema.Buffer] | None
     named_data: NamedDataStoreOutput | None
 
     def serialize(self, layout: PteLayout) -> bytes:
-        """What ExecuTorch writes."""
+        """Returns the program that ExecuTorch writes."""
         file = PTEFile(self.program, self.mutable_data, self.named_data)
         return bytes(serialize_pte_binary(file, **asdict(layout)))
 
     def json(self) -> str:
-        """The program as ExecuTorch's JSON, which holds neither mutable nor named data.
+        """Returns the program as ExecuTorch's JSON, which holds neither mutable nor named data.
 
         Numbers that are not finite are spelt as Python's json spells them. A value of no kind is an object
         without members: ExecuTorch's encoder has a spelling for it that flatc does not know.
@@ -53,7 +53,7 @@ class RandomProgram:
 
 
 def generate(seed: int) -> RandomProgram:
-    """The program of a seed; always the same one."""
+    """Returns the program of a seed, which is always the same."""
     rng = random.Random(f"program {seed}")
     constants, delegates = _buffers(rng), _delegate_data(rng)
     mutable = _maybe(rng, _buffers)
@@ -74,11 +74,11 @@ def generate(seed: int) -> RandomProgram:
 
 
 def random_layouts(rng: random.Random, program: RandomProgram) -> tuple[PteLayout, PteLayout]:
-    """One to write the program under, and one for what is then made of it.
+    """Returns a layout to write the program under, and one to give the result.
 
-    They are any but for what no program shows: what a piece of named data alone is aligned to, and, once
-    the data of delegates was extracted, whether there were several equal pieces of it, or one empty piece
-    for several delegates.
+    They may be any layouts, except for two facts that no program shows: the alignment of a lone piece of named data,
+    and, once the data of delegates was extracted, whether there were several equal pieces of it, or one empty piece for
+    several delegates.
     """
     first, second = _layout(rng, program), _layout(rng, program)
     blobs = [entry.data for entry in program.program.backend_delegate_data]
@@ -145,14 +145,14 @@ def _enum(of: Any) -> Callable[[random.Random], Any]:
 
 
 def _buffers(rng: random.Random) -> list[schema.Buffer]:
-    """None at all, or the one that stands for no data, and more."""
+    """Returns no buffers at all, or the one that stands for no data, and more."""
     if rng.random() < 0.1:
         return []
     return [schema.Buffer(b""), *(schema.Buffer(_data(rng)) for _ in range(rng.choice((0, 1, 3, 8))))]
 
 
 def _delegate_data(rng: random.Random) -> list[schema.BackendDelegateInlineData]:
-    """Some of it without bytes, and here and there equal pieces, though ExecuTorch's emitter shares those."""
+    """Returns data of delegates, some of it empty, and some equal, although ExecuTorch's emitter shares equal data."""
     blobs = list(dict.fromkeys(_some(rng, 5, _data)))
     if blobs and rng.random() < 0.2:
         blobs += rng.choices(blobs, k=2)
@@ -160,7 +160,7 @@ def _delegate_data(rng: random.Random) -> list[schema.BackendDelegateInlineData]
 
 
 def _named_data(rng: random.Random) -> NamedDataStoreOutput | None:
-    """Pieces under one key or several, each with an alignment of its own; one without bytes among them."""
+    """Returns pieces under one key or several, each with an alignment of its own; one of them may be empty."""
     if rng.random() < 0.4:
         return None
     store = NamedDataStore()
@@ -173,16 +173,16 @@ def _named_data(rng: random.Random) -> NamedDataStoreOutput | None:
 
 @dataclass(frozen=True)
 class _Surroundings:
-    """What the parts of a method may refer to."""
+    """The objects that the parts of a method may refer to."""
 
     values: int
     operators: int
     delegates: int
-    memories: Sequence[int]  # sizes in bytes, the first one reserved
+    memories: Sequence[int]  # the sizes in bytes; the first one is reserved
     mutable: Sequence[schema.Buffer]
 
     def indices(self, rng: random.Random) -> list[int]:
-        """Of values."""
+        """Returns indices of values."""
         return rng.choices(range(self.values), k=rng.randrange(6)) if self.values else []
 
 
@@ -219,7 +219,7 @@ def _tensor(
 def _tensor_of_bytes(
     rng: random.Random, size: int, buffer: int, allocation: schema.AllocationDetails | None = None
 ) -> schema.Tensor:
-    """A tensor of a dtype and sizes that come to `size` bytes, which may be none."""
+    """Returns a tensor of a dtype and sizes that come to `size` bytes, which may be none."""
     dtypes = [dtype for dtype in STORES_BY_DTYPE if size % item_size(dtype) == 0]
     dtype = rng.choice(dtypes)
     count = size // item_size(dtype)
@@ -229,7 +229,7 @@ def _tensor_of_bytes(
 
 
 def _planned(rng: random.Random, around: _Surroundings) -> schema.Tensor | schema.Null:
-    """One that has a place in memory, and may have data to begin with."""
+    """Returns a tensor that has a place in memory, and may have data to begin with."""
     buffer = rng.randrange(len(around.mutable)) if around.mutable else 0
     size = len(around.mutable[buffer].storage) if buffer else rng.choice(_SIZES)
     fitting = [index for index, room in enumerate(around.memories) if index > 0 and room >= size]
@@ -242,12 +242,12 @@ def _planned(rng: random.Random, around: _Surroundings) -> schema.Tensor | schem
 
 
 def _given(rng: random.Random, _: _Surroundings) -> schema.Tensor:
-    """One whose data a caller brings."""
+    """Returns a tensor whose data a caller brings."""
     return _tensor(rng, _dtype(rng), _shape(rng))
 
 
 def _external(rng: random.Random, _: _Surroundings) -> schema.Tensor:
-    """One in a .ptd file, whose buffers are counted apart from the program's."""
+    """Returns a tensor in a .ptd file, whose buffers are counted apart from the program's."""
     extra = _extra_info(rng)
     extra.location = schema.TensorDataLocation.EXTERNAL
     extra.fully_qualified_name = f"weight {_text(rng)}"
@@ -259,7 +259,7 @@ def _dtype(rng: random.Random) -> ScalarType:
 
 
 def _shape(rng: random.Random) -> list[int]:
-    """At most one of its sizes is a large one."""
+    """Returns sizes, of which at most one is large."""
     sizes = [rng.choice((0, 1, 2, 3, 7)) for _ in range(rng.choice((0, 1, 2, 4, 16)))]
     if sizes:
         sizes[0] = rng.choice((0, 1, 224, 2**20 + 1))
@@ -289,7 +289,7 @@ def _value(rng: random.Random, around: _Surroundings) -> schema.EValue:
 
 
 def _instructions(rng: random.Random, around: _Surroundings) -> list[schema.Instruction]:
-    """Some of the kinds that have something to refer to."""
+    """Returns instructions of some of the kinds that have something to refer to."""
     count = rng.randint(0, 8)
 
     def value() -> int:
@@ -356,7 +356,7 @@ def _plan(
 def _refer_to_all_constants(
     rng: random.Random, plans: Sequence[schema.ExecutionPlan], constants: Sequence[schema.Buffer]
 ) -> None:
-    """Have a tensor for each: how long a constant is nothing else says."""
+    """Adds a tensor for each constant, as nothing else says how long a constant is."""
     for index, buffer in enumerate(constants[1:], start=1):
         values = rng.choice(plans).values
         constant = schema.EValue(_tensor_of_bytes(rng, len(buffer.storage), index))
@@ -368,7 +368,7 @@ def _in_order_of_use(
     plans: Sequence[schema.ExecutionPlan],
     data: Sequence[schema.BackendDelegateInlineData],
 ) -> list[schema.BackendDelegateInlineData]:
-    """The data as the emitter has it, each piece put last when a delegate first needs it; all are needed."""
+    """Returns the data in the emitter's order: each piece comes last when a delegate first needs it. All are needed."""
     unused = set(range(len(data))) - {each.processed.index for plan in plans for each in plan.delegates}
     for index in sorted(unused):
         rng.choice(plans).delegates.append(_delegate(rng, index))

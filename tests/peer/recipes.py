@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One small model of Llama's kind, exported in several ways, as the specializations of a fat container are."""
+"""Exports one small model of Llama's kind in several ways, as for the specializations of a fat container."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def tokens() -> torch.Tensor:
 
 
 def programs() -> dict[str, bytes]:
-    """By recipe. Of "int8" the linear layers are quantised, of the others all weights are the same."""
+    """Returns the programs by recipe. "int8" has quantised linear layers; the others have the same weights."""
     torch.manual_seed(0)
     model, example = Llama().eval(), (tokens(),)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The program of examples/run_bundle.cpp, built with ExecuTorch's C++ runtime, and what it says."""
+"""Builds the program of examples/run_bundle.cpp with ExecuTorch's C++ runtime, runs it, and reads its output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _OUTPUT = re.compile(
     r"  output \d+: (?:(\d+) of )?(\d+) elements? (?:agrees?|not as expected); "
     r"largest errors (\S+) absolute, (\S+) relative, mean ([^;\s]+)(.*)"
 )
-# Runs a command and says what its peak was. What starts it is small: a process begins with the peak of that.
+# A script that runs a command and prints its peak. The process that starts the command is small, as a process begins
+# with the peak of its parent.
 _PEAK = """
 import os, sys
 pid = os.fork()
@@ -34,7 +35,7 @@ sys.exit(os.waitstatus_to_exitcode(status) & 255)
 
 @dataclass(frozen=True)
 class Output:
-    """How an output of a test case compared."""
+    """The comparison of an output of a test case."""
 
     elements: int
     mismatches: int
@@ -46,7 +47,7 @@ class Output:
 
 @dataclass(frozen=True)
 class CaseRun:
-    """How a test case went: `status` is what stands behind its number."""
+    """The run of a test case: `status` is the text behind its number."""
 
     method: str
     index: int
@@ -56,7 +57,7 @@ class CaseRun:
 
 @dataclass(frozen=True)
 class Report:
-    """How a run ended, and what it said."""
+    """The end of a run, and its output."""
 
     code: int
     mapped: bool
@@ -70,7 +71,7 @@ class Report:
         return [case.status for case in self.cases]
 
     def errors(self) -> list[str]:
-        """What the lines "error: ..." say, and the test cases that could not be run."""
+        """Returns the messages of the lines "error: ...", and of the test cases that could not be run."""
         lines = self.stderr.splitlines()
         told = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
         cases = [status for status in self.statuses() if status.startswith("ERROR: ")]
@@ -79,12 +80,12 @@ class Report:
 
 @dataclass(frozen=True)
 class RunBundle:
-    """Runs the program on a bundle."""
+    """The program, which runs bundles."""
 
     binary: Path
 
     def run(self, *arguments: str | Path, data_limit: int | None = None) -> Report:
-        """Run it, whichever way that ends, with at most `data_limit` bytes of memory of its own."""
+        """Runs the program, whichever way that ends, with at most `data_limit` bytes of memory of its own."""
         limit = [] if data_limit is None else ["/usr/bin/prlimit", f"--data={data_limit}"]
         command = [*limit, str(self.binary), *map(str, arguments)]
         result = subprocess.run(
@@ -99,7 +100,7 @@ class RunBundle:
 
 
 def build(python: str = sys.executable) -> RunBundle:
-    """Build the program, and the tests of what it stands on."""
+    """Builds the program, and the tests of the code that it stands on."""
     script = Path(__file__).with_name("build_cpp")
     built = subprocess.run(
         [str(script), python],

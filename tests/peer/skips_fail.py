@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A plugin of pytest under which a test that is skipped has failed: against ExecuTorch there is none that may be."""
+"""Lets skipped tests fail: a plugin of pytest for the tests against ExecuTorch, of which none may be skipped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """What is skipped shows nothing, and is not to look as if it did."""
+    """Lets a skipped test fail, as it shows nothing and must not look as if it did."""
     report = yield
     if report.skipped and not hasattr(report, "wasxfail"):
         report.outcome = "failed"
@@ -20,7 +20,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """The same of a whole file."""
+    """Lets a skipped file fail."""
     report = yield
     if report.skipped:
         report.outcome = "failed"

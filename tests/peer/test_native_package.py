@@ -39,7 +39,7 @@ DTYPES = [
 
 
 class Tied(torch.nn.Module):
-    """Two names for equal weights, which are one, and two of different shape, which are not."""
+    """A model with two names for equal weights, which are one, and two of different shape, which are not."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Tied(torch.nn.Module):
 
 
 class Counting(torch.nn.Module):
-    """State that begins with the bytes of a constant."""
+    """A model with state that begins with the bytes of a constant."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class Counting(torch.nn.Module):
 
 
 class Adding(torch.nn.Module):
-    """No constants."""
+    """A model without constants."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x + x
@@ -79,13 +79,13 @@ class Adding(torch.nn.Module):
 
 @pytest.fixture(autouse=True)
 def one_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both writers stamp with this time."""
+    """Makes both writers stamp with this time."""
     monkeypatch.setenv("SOURCE_DATE_EPOCH", str(EPOCH))
     monkeypatch.setattr(time, "localtime", lambda *_: time.gmtime(EPOCH))
 
 
 def sources(folder: Path, graph: bytes, constants: dict[str, torch.Tensor]) -> list[str | Path]:
-    """The arguments that have the command write a package of these."""
+    """Returns the arguments by which the command writes a package of these."""
     (folder / "program.ptg").write_bytes(graph)
     if not constants:
         return [folder / "program.ptg"]
@@ -100,7 +100,7 @@ def check_same(
     constants: dict[str, torch.Tensor],
     mutable: frozenset[str] = frozenset(),
 ) -> Path:
-    """Writes both, and compares them; the package is returned."""
+    """Writes both packages, and compares them. Returns the path of ours."""
     write_ptn(str(folder / "theirs.ptn"), graph, constants, mutable_keys=mutable)
     given = [option for key in sorted(mutable) for option in ("--mutable", key)]
     outcome = etstream.attempt("ptn", *sources(folder, graph, constants), *given, "-o", folder / "ours.ptn")
@@ -127,7 +127,7 @@ def test_exported_models_are_byte_identical(
     assert package.read_bytes() == (tmp_path / "saved.ptn").read_bytes()
     findings = etstream.verify(package)
     assert (findings.errors, findings.warnings) == ([], [])
-    # What is mutable is in the graph: nobody has to say it.
+    # The graph says which constants are mutable, so no option has to.
     outcome = etstream.attempt(
         "ptn", *sources(tmp_path, native._ptg, native._constants), "-o", tmp_path / "unsaid.ptn"
     )
@@ -136,7 +136,7 @@ def test_exported_models_are_byte_identical(
 
 
 def empty_graph() -> bytes:
-    """A graph that asks for nothing."""
+    """Returns a graph that asks for nothing."""
     return bytes(graph_serialize._compile_to_bytes(Program(methods=[])))
 
 
@@ -185,7 +185,7 @@ def test_executorchs_reader_takes_aligned_packages(
     }
     with zipfile.ZipFile(output) as archive:
         assert archive.testzip() is None
-    # What fills whole units is where it can be mapped.
+    # Constants that fill whole units lie where they can be mapped.
     parts = etstream.inspect(output)["parts"]
     unit = int(alignment)
     aligned = [part for part in parts if part["size"] % unit == 0 or part["name"] == "graph"]
@@ -200,7 +200,7 @@ def test_what_others_write_is_read(etstream: Etstream, tmp_path: Path) -> None:
     for key, value in constants.items():
         assert etstream.extract_tensor(tmp_path / "theirs.ptn", key) == bytes_of(value)
     assert etstream.extract_program(tmp_path / "theirs.ptn", tmp_path / "out.ptg") == empty_graph()
-    # Streamed, with what is only known at the end behind each member.
+    # This archive is streamed, with sizes and checksums behind each member.
     with zipfile.ZipFile(tmp_path / "theirs.ptn") as theirs:
         with (tmp_path / "streamed.ptn").open("wb") as raw, zipfile.ZipFile(_Unseekable(raw), "w") as archive:
             for name in theirs.namelist():

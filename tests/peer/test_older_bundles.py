@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bundles in the order of ExecuTorch's older writers, which went through JSON and flatc."""
+"""Reads bundles in the order of ExecuTorch's older writers, which went through JSON and flatc."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def older_bundle(subject: CachedModel) -> bytes:
 
 
 def extracted(etstream: Etstream, bundle: bytes, folder: Path) -> dict[str, bytes]:
-    """The program and all files of the test cases."""
+    """Returns the program and all files of the test cases."""
     folder.mkdir()
     file = folder / "bundle.bpte"
     file.write_bytes(bundle)
@@ -81,7 +81,7 @@ def flatc_takes(value: Value) -> bool:
 
 
 def as_flatc_takes_it(suite: Suite) -> Suite:
-    """The suite without values that the older writers refused."""
+    """Returns the suite without values that the older writers refused."""
     return Suite(
         suite.method,
         [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `verify` says of a program and its weights is what ExecuTorch's runtime makes of them."""
+"""Shows that `verify` says of a program and its weights what ExecuTorch's runtime makes of them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Pair:
-    """A program without its constants, and these."""
+    """A program without its constants, and the file of these."""
 
     program: Path
     file: Path
@@ -77,7 +77,7 @@ class Pair:
 
 @pytest.fixture(scope="module")
 def portable(tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    """As ExecuTorch exports it."""
+    """Exports a program as ExecuTorch does."""
     folder = tmp_path_factory.mktemp("portable")
     graph = torch.export.export(make_golden.LookUp(), make_golden.LookUp.INPUTS)
     manager = to_edge(graph).to_executorch(ExecutorchBackendConfig(external_constants=True))
@@ -90,13 +90,13 @@ def portable(tmp_path_factory: pytest.TempPathFactory) -> Pair:
 
 @pytest.fixture(scope="module")
 def whole() -> Path:
-    """Delegated to XNNPACK in part, with all constants in the program."""
+    """Returns a program that is delegated to XNNPACK in part, with all constants in it."""
     return make_golden.HERE / make_golden.delegated_program.__name__ / "program.pte"
 
 
 @pytest.fixture(scope="module")
 def delegated(whole: Path, etstream: Etstream, tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    """The same, with constants moved out of it."""
+    """Returns the same program, with constants moved out of it."""
     folder = tmp_path_factory.mktemp("delegated")
     program, file = folder / "delegated.pte", folder / "delegated.ptd"
     etstream.pte(whole, program, "--constants-to", str(file))
@@ -109,7 +109,7 @@ def outputs(program: Path, weights: Path | None) -> list[torch.Tensor]:
 
 
 def load_in_module(program: Path, weights: Path) -> None:
-    """By ExecuTorch's Module, as in C++, which merges all tensor data files that it is given."""
+    """Loads a program by ExecuTorch's Module, as in C++, which merges all tensor data files that it is given."""
     module = portable_lib._load_for_executorch(str(program), data_path=str(weights))
     module.method_meta("forward")
 
@@ -132,7 +132,7 @@ def test_a_pair_that_runs_is_sound(
 
 @dataclass(frozen=True)
 class Misfit:
-    """A change to weights, the end of the error that ExecuTorch gives then, and what `verify` says."""
+    """A change to weights, the end of the error that ExecuTorch then gives, and the words of `verify`."""
 
     change: Callable[[Weights], Weights]
     code: str
@@ -209,7 +209,7 @@ def test_a_key_in_two_files_is_an_error_and_so_are_files_without_keys(
     (error,) = etstream.verify(portable.program, portable.file, two).errors
     assert f"{two}: key '{TABLE}': expected in one file alone, found in {portable.file} too" in error
     assert "(0x12)" in error
-    # Python takes one file. Of two with a key in common Module makes what it makes of one that has it twice.
+    # Python takes one file. Module treats two files with a common key as one file that has the key twice.
     both = portable.weights.added("table.weighx", portable.weights.entries[TABLE])
     both.write(tmp_path / "both.ptd")
     content = (tmp_path / "both.ptd").read_bytes()

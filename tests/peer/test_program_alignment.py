@@ -21,7 +21,7 @@ from models import CachedModel, to_suites
 
 
 def program_offset(bundle: bytes) -> int:
-    """Where the program's bytes begin in the file."""
+    """Returns the offset at which the program's bytes begin in the file."""
     program = reader.BundledProgram.GetRootAs(bundle).ProgramAsNumpy()
     whole_file = np.frombuffer(bundle, np.uint8)
     return program.ctypes.data - whole_file.ctypes.data

@@ -48,7 +48,7 @@ def bytes_of(tensor: torch.Tensor) -> bytes:
 
 
 def random_tensor(seed: random.Random, dtype: torch.dtype, shape: list[int]) -> torch.Tensor:
-    """Any bits of the type, NaNs too."""
+    """Returns a tensor with any bits of the type, NaNs too."""
     count = torch.Size(shape).numel()
     data = bytearray(seed.randbytes(count * dtype.itemsize))
     if dtype == torch.bool:
@@ -59,7 +59,7 @@ def random_tensor(seed: random.Random, dtype: torch.dtype, shape: list[int]) -> 
 
 
 def random_tensors(seed: random.Random, count: int) -> Tensors:
-    """Of every type and many shapes, with some that have the same bytes."""
+    """Returns tensors of every type and many shapes, some of which have the same bytes."""
     tensors: Tensors = {}
     for i in range(count):
         dtype = list(SCALAR_TYPES)[i % len(SCALAR_TYPES)]
@@ -72,7 +72,7 @@ def random_tensors(seed: random.Random, count: int) -> Tensors:
 
 
 def in_file_order(file: Path) -> list[str]:
-    """The names in a safetensors file, by where their bytes lie."""
+    """Returns the names in a safetensors file, by where their bytes lie."""
     content = file.read_bytes()
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     header.pop("__metadata__", None)
@@ -80,7 +80,7 @@ def in_file_order(file: Path) -> list[str]:
 
 
 def executorchs(tensors: Tensors, names: list[str], share: bool, alignment: int = 128) -> bytes:
-    """What ExecuTorch's serializer writes of these tensors in this order."""
+    """Returns what ExecuTorch's serializer writes of these tensors in this order."""
     buffers: list[bytes] = []
     entries: dict[str, DataEntry] = {}
     for name in names:
@@ -99,7 +99,7 @@ def executorchs(tensors: Tensors, names: list[str], share: bool, alignment: int 
 
 @pytest.fixture
 def mixed(tmp_path: Path) -> tuple[Path, Tensors]:
-    """A safetensors file with tensors of every type."""
+    """Writes a safetensors file with tensors of every type."""
     tensors = random_tensors(random.Random(8), 60)
     file = tmp_path / "mixed.safetensors"
     save_file(tensors, file)
@@ -201,7 +201,7 @@ def test_floating_point_tensors_are_converted_as_torch_converts_them(
 ) -> None:
     seed = random.Random(str(dtype))
     tensors = {str(source): random_tensor(seed, source, [40_000]) for source in FLOATS}
-    # Random bits are seldom of a size that the small types can hold.
+    # Random bits seldom make numbers that the small types can hold.
     tensors["near one"] = torch.randn(40_000, generator=torch.Generator().manual_seed(1))
     tensors["small"] = tensors["near one"].to(torch.float64) * 2.0**-14
     tensors["integers"] = torch.arange(10)

@@ -22,7 +22,7 @@ ModelByName = Callable[[str], CachedModel]
 
 
 def expected_hashes(folder: Path, base: str) -> dict[str, str]:
-    """Of what ExecuTorch makes of the base, by the layouts' keys."""
+    """Returns the hashes of the programs that ExecuTorch makes of the base, by the layouts' keys."""
     return json.loads((folder / f"{base}.json").read_text())
 
 

@@ -31,7 +31,7 @@ INPUT = torch.linspace(-1, 1, 40).reshape(2, 20)
 
 
 class Layers(torch.nn.Module):
-    """Linear layers, some of the same weights, which other modules may have too."""
+    """A model of linear layers, some with the same weights, which other modules may have too."""
 
     def __init__(self, *layers: torch.nn.Linear) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Layers(torch.nn.Module):
 
 
 class Counter(torch.nn.Module):
-    """Has a buffer that it changes, and that begins as it is saved."""
+    """A model with a buffer that it changes, and that begins with its saved value."""
 
     def __init__(self, start: float) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Counter(torch.nn.Module):
 
 
 class Views(torch.nn.Module):
-    """Reads the same bytes under two layouts."""
+    """A model that reads the same bytes under two layouts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ def linears() -> list[torch.nn.Linear]:
 
 @functools.cache
 def exported(kind: str, names: str, **config: Any) -> ExecutorchProgramManager:
-    """The methods of these names, each a letter; DELEGATED keeps weights as named data, on XNNPACK."""
+    """Exports the methods of these names, each a letter; DELEGATED keeps weights as named data, on XNNPACK."""
     modules = modules_of(kind, names)
     programs = {name: torch.export.export(module, (INPUT,)) for name, module in modules.items()}
     if kind == "delegated":
@@ -108,7 +108,7 @@ def drop(names: str) -> list[str]:
 
 
 def outputs(program: Path, weights: Path | None = None) -> dict[str, list[torch.Tensor]]:
-    """What each method gives in ExecuTorch's runtime."""
+    """Returns the outputs of each method in ExecuTorch's runtime."""
     loaded = Runtime.get().load_program(program, data_path=weights)
     return {
         name: [loaded.load_method(name).execute([INPUT])[0] for _ in range(2)]
@@ -139,7 +139,7 @@ def test_dropping_methods_gives_what_exporting_the_others_gives(
     assert len(ours) == wanted.stat().st_size < program.stat().st_size
     assert_sound(etstream, [tmp_path / "some.pte"])
     assert_same_outputs(outputs(tmp_path / "some.pte"), outputs(wanted))
-    # The order in which methods first use what they share decides where it is.
+    # The order in which methods first use shared data decides where it is.
     if kind == "portable" and dropped in ("b", "c"):
         assert_same_bytes(ours, wanted.read_bytes(), dropped)
 
@@ -177,7 +177,7 @@ def test_constants_move_out_and_in_again(kind: str, etstream: Etstream, tmp_path
     assert_same_outputs(outputs(tmp_path / "back.pte"), wanted)
     payload = FlatTensorSerializer().deserialize(Cord(weights.read_bytes()))
     assert payload.named_data
-    # Named data is in the order in which delegates ask for it, as ExecuTorch has it.
+    # Named data is in the order in which delegates ask for it, as in ExecuTorch.
     assert_same_bytes(back, program.read_bytes(), "back")
     assert etstream.diff(program, tmp_path / "back.pte")[1]["same_bytes"]
     if kind == "portable":

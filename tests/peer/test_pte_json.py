@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs from JSON are those that ExecuTorch's serializer makes of the same, and newer schemas lose nothing."""
+"""Shows that programs from JSON are those of ExecuTorch's serializer, and that newer schemas lose nothing."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ SCHEMA = Path(str(files("executorch.exir._serialize"))) / "program.fbs"
 
 
 def proper_json(text: str) -> str:
-    """Python's json spells what is not finite as no JSON has it."""
+    """Returns JSON with strings for numbers that are not finite, which Python's json spells as no JSON does."""
     return re.sub(r"(?<=[\[ ])(-?Infinity|NaN)(?=[\],}])", lambda match: f'"{_SPELLINGS[match[1]]}"', text)
 
 
 def decompiled(program: Path, schema: Path, folder: Path) -> dict[str, Any]:
-    """What flatc shows of a program's flatbuffer."""
+    """Returns the JSON that flatc makes of a program's flatbuffer."""
     arguments = ["--json", "--strict-json", "--raw-binary", "-o", str(folder), str(schema), "--", str(program)]
     _run_flatc(arguments)
     return json.loads((folder / f"{program.stem}.json").read_text())
@@ -61,7 +61,7 @@ def test_random_programs_from_json_are_byte_identical(etstream: Etstream, tmp_pa
 def test_models_from_executorchs_json_are_byte_identical(
     name: str, model: ModelByName, etstream: Etstream, tmp_path: Path
 ) -> None:
-    """Without options: as ExecuTorch's own defaults are for exporting."""
+    """Gives no options, so that ExecuTorch's own defaults for exporting apply."""
     program = deserialize_pte_binary((model(name).folder / "usual.pte").read_bytes()).program
     assert len(program.execution_plan) > 0
     described = tmp_path / "model.json"
@@ -107,7 +107,7 @@ def test_data_may_lie_in_files(etstream: Etstream, tmp_path: Path) -> None:
 
 @pytest.fixture
 def newer_schema(tmp_path: Path) -> Path:
-    """ExecuTorch's, with a field more in two tables, and a table more."""
+    """Writes ExecuTorch's schema with a new field in two tables, and a new table."""
     text = SCHEMA.read_text()
     assert text.count("named_data: [NamedData];") == 1
     text = text.replace("named_data: [NamedData];", "named_data: [NamedData];\n  notes: [Note];")
@@ -143,7 +143,7 @@ def test_a_newer_schema_takes_no_newer_etstream(
     wanted = described | {"notes": [{"author": "ä", "stars": 0.1}, {}, {}]}
     expected = decompiled(newer, newer_schema, tmp_path / "usual")
     assert (expected["notes"], expected["constant_segment"]) == (wanted["notes"], wanted["constant_segment"])
-    # Laid out again and back it is the same, which without the schema it is not.
+    # A program that is laid out again and back is the same, which it is not without the schema.
     other = ("--segment-alignment", "4096", "--constant-tensor-alignment", "256")
     moved = tmp_path / "moved.pte"
     etstream.pte(newer, moved, "--schema", str(newer_schema), *other)

@@ -3,7 +3,7 @@
 
     ETSTREAM_PEER_PROGRAMS=3000 python -m pytest tests/peer/test_random_programs.py
 
-tries as many; a failure names the seed.
+tries that many; a failure names the seed.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def test_the_alignment_of_segments_stays_where_the_gaps_between_them_show_it(
         layout = PteLayout(segment_alignment=512)
         original = subject.serialize(layout)
         sizes = [segment.size for segment in _flatbuffer_to_program(original).segments]
-        # A second segment is where 128 would not have it.
+        # The second segment lies where an alignment of 128 would not put it.
         if len(sizes) < 2 or not 0 < sizes[0] % 512 <= 384 or sizes[1] == 0:
             continue
         shown += 1

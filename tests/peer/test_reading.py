@@ -88,7 +88,7 @@ def test_parts_lie_in_the_file_and_do_not_overlap(
 
 
 def assert_is_value(text: str, value: Any) -> None:
-    """That inspect's text of an input says `value`."""
+    """Checks that the text of an input in inspect's output says `value`."""
     kind, spelt = text.split()
     read = {"integer": int, "double": float, "bool": {"true": True, "false": False}.__getitem__}
     assert read[kind](spelt) == value
@@ -143,9 +143,9 @@ def test_inspect_reads_no_payload_of_a_large_file(
     shown = etstream.inspect(model(name).folder / file)
     payloads = [part for part in shown["parts"] if not part["name"].endswith("flatbuffer")]
     metadata = shown["size"] - sum(part["size"] for part in payloads)
-    # The pages that a payload shares with what lies before and after it.
+    # The bound allows the pages that a payload shares with its neighbours.
     assert shown["bytes_read"] <= metadata + 2 * PAGE * (len(payloads) + 2)
-    # That bound says nothing where a flatbuffer holds the delegates' data.
+    # The bound says nothing if a flatbuffer holds the delegates' data.
     assert shown["bytes_read"] < shown["size"] // 50
 
 

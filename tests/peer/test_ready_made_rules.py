@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ready-made rules of `etstream ptd --map` give ExecuTorch's Transformer the weights that its own
-scripts give, and ExecuTorch runs a program with what etstream makes of a checkpoint alone.
+"""Shows that the ready-made rules of `etstream ptd --map` give ExecuTorch's Transformer the weights that its own
+scripts give, and that ExecuTorch runs a program with the weights that etstream makes of a checkpoint alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TOKENS = torch.tensor([[3, 1, 4, 15, 9, 2, 6, 53, 5, 89, 7]])
 
 
 def read_state_dict(weights: Path) -> StateDict:
-    """What ExecuTorch reads in a .ptd file, as tensors."""
+    """Returns the tensors that ExecuTorch reads in a .ptd file."""
     payload = FlatTensorSerializer().deserialize(Cord(weights.read_bytes()))
     types = {number: dtype for dtype, number in SCALAR_TYPES.items()}
     state = {}
@@ -56,7 +56,7 @@ def logits_of(model: PreTrainedModel) -> torch.Tensor:
 class Converted:
     model: PreTrainedModel
     weights: Path
-    state: StateDict  # in them
+    state: StateDict  # the tensors in `weights`
     checkpoint: Path
 
 
@@ -64,14 +64,14 @@ class Converted:
 def converted(
     etstream: Etstream, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[Family], Converted]:
-    """A family's model, and what the command makes of it; once each."""
+    """Returns a function that makes a family's model, and the command's weights of it, once each."""
     done: dict[str, Converted] = {}
 
     def convert(family: Family) -> Converted:
         if family.name not in done:
             folder = tmp_path_factory.mktemp(family.name)
             model = family.pretrained()
-            # Llama's in shards, the others in one file.
+            # Llama's weights are in shards, those of the others in one file.
             shard = "60KB" if family.name == "llama" else "1GB"
             model.save_pretrained(folder, max_shard_size=shard)
             index = folder / "model.safetensors.index.json"
@@ -150,12 +150,12 @@ def test_fused_and_separate_projections_of_phi_give_the_same_weights(
 
 
 def _parameters_outside(node: Node) -> str | None:
-    """The file that a constant goes to: buffers, which no checkpoint has, stay in the program."""
+    """Returns the file that a constant goes to: buffers, which no checkpoint has, stay in the program."""
     return "weights" if node.name.startswith("p_") else None
 
 
 def _export(module: torch.nn.Module, folder: Path) -> tuple[Path, Path]:
-    """A program whose weights are in a file of their own, and that file."""
+    """Exports a program with its weights in a file of their own, and returns the paths of both."""
     with torch.no_grad():
         graph = torch.export.export(module, (_TOKENS,), strict=False)
     config = ExecutorchBackendConfig(external_constants=_parameters_outside)
@@ -191,7 +191,7 @@ def test_executorch_runs_a_llama_with_weights_made_of_its_sharded_checkpoint(
 
 
 class _Tokens(torch.nn.Module):
-    """Takes tokens alone and gives logits alone, under the names of the model's weights."""
+    """A model that takes tokens alone and gives logits alone, under the names of the model's weights."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
@@ -213,7 +213,7 @@ def test_executorch_runs_a_model_of_transformers_with_its_checkpoint_under_its_o
     assert_same_state(read_state_dict(weights), read_state_dict(executorchs))
     findings = etstream.verify(program, weights)
     assert (findings.errors, findings.warnings) == ([], [])
-    assert etstream.verify(program, made.weights).errors  # of the same weights under other names
+    assert etstream.verify(program, made.weights).errors  # the same weights have other names here
     logits = _run(program, weights)
     assert bytes_of(logits) == bytes_of(_run(program, executorchs))
     torch.testing.assert_close(logits, logits_of(made.model), atol=1e-4, rtol=0)

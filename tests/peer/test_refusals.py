@@ -20,7 +20,7 @@ every_misfit = pytest.mark.parametrize("name", MISFITS)
 
 
 def write_misfit(misfit: Misfit, model: ModelByName, folder: Path) -> tuple[Path, Path]:
-    """The program, and the test cases that don't fit it."""
+    """Writes test cases that don't fit their program, and returns the paths of both."""
     subject = model(misfit.model)
     return subject.program, write_cases(folder, misfit.suites(subject), by_method=True)
 
@@ -55,7 +55,7 @@ def test_verify_finds_in_the_unchecked_bundle_what_bundle_refuses(
 def verdicts(
     model: ModelByName, etstream: Etstream, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Verdict]:
-    """What ExecuTorch makes of each misfit that is bundled all the same."""
+    """Returns ExecuTorch's verdict on each misfit, which is bundled all the same."""
     tasks = []
     for misfit in MISFITS.values():
         folder = tmp_path_factory.mktemp("misfit")
@@ -72,7 +72,7 @@ def test_executorch_fares_with_the_unchecked_bundle_as_expected(
 ) -> None:
     fate = MISFITS[name].fate
     verdict = verdicts[name]
-    # Values beyond those that the method has are all that it lets pass.
+    # ExecuTorch accepts only values beyond those that the method has.
     assert verdict.accepted == (fate is Fate.UNNOTICED) == name.startswith("too many")
     if fate is not Fate.UNDEFINED:
         assert verdict.error == fate.value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""safetensors' own library takes what etstream takes, and writes and reads the types that ExecuTorch lacks."""
+"""Shows that safetensors' own library accepts the same files, and has the types that ExecuTorch lacks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BITS = {
     "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32,
     "C64": 64, "F64": 64, "I64": 64, "U64": 64,
 }  # fmt: skip
-BATCH = 60  # files that one run of the command looks at, as each run takes its time
+BATCH = 60  # the files that one run of the command looks at, as each run takes its time
 
 
 def file_of(header: bytes, data: bytes) -> bytes:
@@ -28,7 +28,7 @@ def file_of(header: bytes, data: bytes) -> bytes:
 
 
 def takes(file: bytes) -> bool:
-    """Whether safetensors' own library reads it."""
+    """Returns whether safetensors' own library reads it."""
     try:
         deserialize(file)
     except SafetensorError:
@@ -37,7 +37,8 @@ def takes(file: bytes) -> bool:
 
 
 def random_header(seed: random.Random) -> tuple[dict[str, Any], bytes]:
-    """Tensors of all types, whose bytes lie in another order than the header has them, with other members."""
+    """Returns the header and the data of tensors of all types, whose bytes lie in another order than in the header,
+    with other members."""
     entries: list[tuple[str, dict[str, Any]]] = []
     at = 0
     for i in range(seed.randrange(4)):
@@ -57,7 +58,7 @@ def random_header(seed: random.Random) -> tuple[dict[str, Any], bytes]:
 
 
 def damaged(seed: random.Random, header: dict[str, Any], data: bytes) -> tuple[bytes, bytes]:
-    """The header with one thing changed, which mostly makes it wrong."""
+    """Returns the file with one thing in its header changed, which mostly makes it wrong."""
     tensors = [entry for name, entry in header.items() if name != "__metadata__"]
     kind = seed.randrange(7)
     if kind == 0:
@@ -79,7 +80,7 @@ def damaged(seed: random.Random, header: dict[str, Any], data: bytes) -> tuple[b
 
 
 def verified(etstream: Etstream, files: list[Path]) -> list[bool]:
-    """Whether `verify` accepts each file."""
+    """Returns whether `verify` accepts each file."""
     return [etstream.attempt("verify", file).code == 0 for file in files]
 
 

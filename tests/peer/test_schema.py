@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Our schemas describe the files that ExecuTorch's do."""
+"""Shows that our schemas describe the same files as ExecuTorch's."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ EXECUTORCH_SCHEMAS = {
     "native_graph": NATIVE_SCHEMAS / "native_graph.fbs",
     "program": PROGRAM_SCHEMAS / "program.fbs",
 }
-"""By the name of ours."""
+"""ExecuTorch's schemas by the name of ours."""
 
-# What stands in ExecuTorch's schema, what is put there, and what has changed then.
+# The text in ExecuTorch's schema, its replacement, and the name of the change.
 BUNDLE_CHANGES = [
     ('"BP08"', '"BP09"', "identifier"),
     ("root_type BundledProgram", "root_type Value", "root"),
@@ -59,7 +59,7 @@ FLAT_TENSOR_CHANGES = [
 
 
 def load(schema: Path, folder: Path) -> dict[str, Any]:
-    """What `schema` says, as flatc understands it; `folder` is for its files."""
+    """Returns a description of `schema`, as flatc understands it; `folder` is for its files."""
     _run_flatc(["--binary", "--schema", "--bfbs-builtins", "-o", str(folder), str(schema)])
     compiled = folder / f"{schema.stem}.bfbs"
     as_json = ["--json", "--strict-json", "--defaults-json", "--raw-binary", "-o", str(folder)]
@@ -68,7 +68,7 @@ def load(schema: Path, folder: Path) -> dict[str, Any]:
 
 
 def described(reflected: dict[str, Any]) -> dict[str, Any]:
-    """Names without namespaces, fields by id, and types by name, so as to compare."""
+    """Returns the schema with names without namespaces, fields by id, and types by name, for a comparison."""
     return {
         "identifier": reflected["file_ident"],
         "root": bare(reflected["root_table"]["name"]),
@@ -107,7 +107,7 @@ def described_enum(enum: dict[str, Any], reflected: dict[str, Any]) -> dict[str,
 
 
 def described_type(of: dict[str, Any], reflected: dict[str, Any]) -> tuple[str, str, str | None]:
-    """The type, a vector's element type, and the table or enum that either names."""
+    """Returns the type, a vector's element type, and the table or enum that either names."""
     index = of["index"]
     if index < 0:
         return of["base_type"], of["element"], None
@@ -121,7 +121,7 @@ def bare(name: str) -> str:
 
 
 def by_name(schema: dict[str, Any]) -> dict[str, str]:
-    """What a schema says of each table, field and enum, each by its name; nothing is left out."""
+    """Returns the description of each table, field and enum by its name; nothing is left out."""
     said = {"identifier": str(schema["identifier"]), "root": str(schema["root"])}
     for table, fields in schema["tables"].items():
         said[f"table {table}"] = "declared"
@@ -133,7 +133,7 @@ def by_name(schema: dict[str, Any]) -> dict[str, str]:
 
 
 def drift(ours: dict[str, Any], executorchs: dict[str, Any]) -> list[str]:
-    """A line for each thing that one schema says and the other does not, or says otherwise."""
+    """Returns a line for each thing that only one schema says, or that they say differently."""
     left, right = by_name(ours), by_name(executorchs)
     return [
         f"{name}: ours {left.get(name, 'has none')}; ExecuTorch's {right.get(name, 'has none')}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Segmented bundles, on ExecuTorch's own content: to them and back, and what is in them runs."""
+"""Converts bundles of ExecuTorch's own content to segmented ones and back, and runs them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ models = pytest.mark.parametrize("name", list(MODELS))
 
 
 def there_and_back(etstream: Etstream, bundle: bytes, folder: Path) -> Path:
-    """Check that the bundle comes back from a segmented one, which is returned."""
+    """Checks that the bundle comes back from a segmented one, and returns the latter."""
     folder.mkdir(parents=True, exist_ok=True)
     original, segmented = folder / "original.bpte", folder / "segmented.bpte"
     original.write_bytes(bundle)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Weights in several files, as gguf-py, safetensors and transformers write them: whole sets are read, parts are refused."""
+"""Reads weights in several files, as other tools write them: whole sets are read, parts are refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from transformers import AutoModelForCausalLM
 
 
 def refused(etstream: Etstream, *arguments: str | Path) -> str:
-    """What the command says as it refuses."""
+    """Returns the message with which the command refuses."""
     outcome = etstream.attempt(*arguments)
     assert outcome.code == 1, (arguments, outcome)
     return outcome.stderr
@@ -97,7 +97,7 @@ def test_the_folder_that_transformers_writes_is_a_checkpoint(
     assert etstream.diff(folder, whole)[1]["same_content"]
     one = sorted(load_file(shards[0]))[0]
     assert etstream.extract_tensor(folder, one) == bytes_of(theirs[one])
-    # The map of the family says nothing; that of another one is refused.
+    # The family's own map gives no message; the map of another family is refused.
     outcome = etstream.attempt("ptd", folder, "--map", family.name, "-o", tmp_path / "mapped.ptd")
     assert (outcome.code, outcome.stderr) == (0, "")
     other = "qwen3" if family.name != "qwen3" else "llama"
@@ -105,7 +105,7 @@ def test_the_folder_that_transformers_writes_is_a_checkpoint(
         etstream, "ptd", folder, "--map", other, "-o", tmp_path / "never"
     )
     assert str(index) in refused(etstream, "ptd", shards[0], "--map", family.name, "-o", tmp_path / "never")
-    # A download that is not complete.
+    # This download is not complete.
     shutil.copy(shards[0], shards[1])
     assert not etstream.accepts(folder)
     shards[1].unlink()

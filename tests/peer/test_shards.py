@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tensor data in shards: they are those of ExecuTorch's externalize_pte_data, and its Module runs with all of them."""
+"""Shows that shards are those of ExecuTorch's externalize_pte_data, and that its Module runs with all of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def executorch_shards(tensors: dict[str, torch.Tensor], most: int) -> list[bytes]:
-    """What ExecuTorch writes of the store that its method splits, in the order in which it made the shards."""
+    """Returns the shards that ExecuTorch writes of a store, in the order in which it made them."""
     store = NamedDataStore()
     for key, tensor in tensors.items():
         store.add_named_data(key, tensor)
@@ -62,7 +62,7 @@ def test_shards_are_executorchs(number: int, etstream: Etstream, tmp_path: Path)
 
 
 def split(etstream: Etstream, source: Path, output: Path, most: int, *options: str) -> list[Path]:
-    """The paths of the shards that are written."""
+    """Returns the paths of the shards that are written."""
     outcome = etstream.attempt(
         "ptd", source, "-o", output, "--split-max-size", str(most), "--json", "--no-sync", *options
     )
@@ -72,7 +72,7 @@ def split(etstream: Etstream, source: Path, output: Path, most: int, *options: s
 
 @pytest.fixture(scope="module")
 def run_with_shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program of run_with_shards/main.cpp, built."""
+    """Builds the program of run_with_shards/main.cpp, and returns its path."""
     found = find_spec("executorch")
     assert found is not None and found.submodule_search_locations
     build = tmp_path_factory.mktemp("run_with_shards")
@@ -118,7 +118,7 @@ def test_a_program_runs_with_all_its_shards(
     torch.testing.assert_close(found, module(x).flatten())
     alone = subprocess.run([run_with_shards, tmp_path / "thin.pte", shards[0]], capture_output=True, check=False)
     assert alone.returncode != 0
-    # And back.
+    # The constants come back.
     back = etstream.pte(tmp_path / "thin.pte", tmp_path / "back.pte", "--constants-from", str(shards[0]))
     assert etstream.verify(tmp_path / "back.pte").errors == []
     assert len(back) > 1024

@@ -25,7 +25,7 @@ ALL = ("portable", "xnnpack", "int8")
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a program of each recipe."""
+    """Returns a folder with a program of each recipe."""
     folder = tmp_path_factory.mktemp("recipes")
     for name, program in recipes.programs().items():
         (folder / f"{name}.pte").write_bytes(program)
@@ -39,7 +39,7 @@ def outputs(program: Path, inputs: tuple[torch.Tensor, ...], weights: Path | Non
 
 @pytest.fixture(scope="module")
 def module_outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program on ExecuTorch's C++ runtime, see module_outputs.cpp."""
+    """Builds a program on ExecuTorch's C++ runtime, see module_outputs.cpp, and returns its path."""
     sdk = Path(executorch.__path__[0])
     program = tmp_path_factory.mktemp("cpp") / "module_outputs"
     # Kernels and backends register themselves, though nothing calls them.
@@ -53,7 +53,7 @@ def module_outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def share(etstream: Etstream, files: Iterable[Path], out: Path, *options: str | Path) -> Any:
-    """The report. Programs go to the folder, and the weights to weights.ptd there."""
+    """Shares weights, and returns the report. Programs go to the folder, and the weights to weights.ptd there."""
     outcome = etstream.attempt(
         "share", *files, "--weights", out / "weights.ptd", "--out-dir", out / "programs", "--json", "--no-sync", *options
     )
@@ -72,7 +72,7 @@ def assert_run_as_before(
 
 
 def payloads(program: Path) -> set[bytes]:
-    """The constants, the named data and the data of delegates."""
+    """Returns the constants, the named data and the data of delegates."""
     file = deserialize_pte_binary(program.read_bytes())
     named = file.named_data.buffers if file.named_data else []
     buffers = list(named)
@@ -91,7 +91,7 @@ def test_portable_fp32_and_int8_take_little_more_than_their_distinct_bytes(
     assert report["size_after"] == written
     assert written <= 1.1 * distinct
     assert report["size_before"] == sum(file.stat().st_size for file in files) >= 1.8 * distinct
-    # What is not shared: the weights that int8 alone has, what XNNPACK's delegates are, and scalars.
+    # Some data is not shared: the weights that int8 alone has, the data of XNNPACK's delegates, and scalars.
     reasons = {(each["program"], each["reason"]) for each in report["kept"]}
     assert reasons == {
         *((name, "small") for name in ALL),
@@ -158,7 +158,7 @@ IMAGE = torch.linspace(-1, 1, 8 * 12 * 12).reshape(1, 8, 12, 12)
 
 @functools.cache
 def convolutions(seed: int, delegated: bool) -> bytes:
-    """A program in which constants have the names that they have in the module."""
+    """Returns a program in which constants have the names that they have in the module."""
     torch.manual_seed(seed)
     graph = torch.export.export(Convolution().eval(), (IMAGE,))
     if delegated:
@@ -178,7 +178,7 @@ def test_weights_that_a_backend_has_in_another_layout_stay_and_are_named(etstrea
 
 
 def with_names(etstream: Etstream, program: bytes, path: Path) -> Path:
-    """The program with its constants named, as those are that ExecuTorch moves out and etstream in again."""
+    """Writes the program with its constants named, as they are after moving out by ExecuTorch and in by etstream."""
     thin, weights, keys = (path.with_suffix(suffix) for suffix in (".thin", ".ptd", ".json"))
     path.write_bytes(program)
     keys.write_text(json.dumps({str(number): f"weight.{number}" for number in range(1, 5)}))
@@ -199,7 +199,7 @@ def test_other_weights_of_the_same_names_are_renamed_and_run(etstream: Etstream,
 
 
 def test_a_tensor_and_a_delegate_of_one_program_share_a_weight(etstream: Etstream, tmp_path: Path) -> None:
-    """An embedding that is the output's weight too: an operator's constant, and XNNPACK's named data."""
+    """Shares an embedding that is the output's weight too: an operator's constant, and XNNPACK's named data."""
 
     class Tied(torch.nn.Module):
         def __init__(self) -> None:
@@ -219,6 +219,6 @@ def test_a_tensor_and_a_delegate_of_one_program_share_a_weight(etstream: Etstrea
     (shared,) = report["shared"]
     assert shared["size"] == 4 * 64 * 32 and len(shared["keys"]) == 1
     assert_run_as_before(etstream, files, tmp_path, inputs)
-    # So they do where all of one program's constants go.
+    # The programs also run as before when all constants of one program move out.
     etstream.pte(files[0], tmp_path / "out.pte", "--constants-to", str(tmp_path / "own.ptd"))
     assert torch.equal(outputs(tmp_path / "out.pte", inputs, tmp_path / "own.ptd")[0], outputs(files[0], inputs)[0])

@@ -15,7 +15,7 @@ LAYERS, WIDTH = 24, 512
 
 
 class Net(torch.nn.Module):
-    """Layers that are still zero."""
+    """A model of layers that are still zero."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Net(torch.nn.Module):
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The program, and the tensor data with its weights."""
+    """Returns the program, and the tensor data with its weights."""
     folder = tmp_path_factory.mktemp("shared")
     net = Net().eval().requires_grad_(False)
     edge = to_edge(torch.export.export(net, (torch.ones(1, WIDTH),)))

@@ -17,7 +17,7 @@ from executorch.extension.flat_tensor.serialize.serialize import FlatTensorSeria
 
 @pytest.fixture(scope="module")
 def tensor_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The weights of the example's model."""
+    """Exports the weights of the example's model, and returns their path."""
     example = models.make_example
     graph = torch.export.export(example.make_model(), (example.make_inputs(1)[0],))
     manager = to_edge(graph).to_executorch(ExecutorchBackendConfig(external_constants=True))

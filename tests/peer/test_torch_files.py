@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.load reads what etstream writes, and etstream reads what torch.save writes, and never executes a pickle."""
+"""Shows that torch.load reads what etstream writes, that etstream reads what torch.save writes, and that it never
+executes a pickle."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
 
 
 def random_tensors() -> dict[str, torch.Tensor]:
-    """One of each type, and of each number of dimensions."""
+    """Returns a tensor of each type, and of each number of dimensions."""
     generator = torch.Generator().manual_seed(7)
     tensors = {}
     for i, dtype in enumerate(DTYPES):
@@ -95,7 +96,7 @@ def test_tensors_that_share_bytes_share_a_storage(etstream: Etstream, tmp_path: 
 
 
 def read_back(etstream: Etstream, file: Path, *options: str) -> dict[str, torch.Tensor]:
-    """Returns what etstream reads in a file, by way of one that it writes."""
+    """Returns the tensors that etstream reads in a file, by way of a file that it writes."""
     etstream.ptd([file], file.with_suffix(".out"), *options, "--to", "pth")
     return torch.load(file.with_suffix(".out"), weights_only=True)
 
@@ -177,7 +178,7 @@ def archive(pickle: bytes, **members: bytes) -> bytes:
 
 
 class Runs:
-    """Would run a command if it were executed."""
+    """An object that would run a command if it were executed."""
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return os.system, ("touch executed",)
@@ -256,7 +257,7 @@ LLAMA = {
 
 
 def llama_folder(folder: Path, **config: object) -> dict[str, torch.Tensor]:
-    """A tiny checkpoint as Hugging Face has it, with tied embeddings."""
+    """Writes a tiny checkpoint as Hugging Face has it, with tied embeddings."""
     folder.mkdir()
     sizes = {"q_proj": (64, 64), "k_proj": (32, 64), "v_proj": (32, 64), "o_proj": (64, 64)}
     layer = {f"self_attn.{name}": size for name, size in sizes.items()}
@@ -335,7 +336,7 @@ def test_both_files_come_or_none(etstream: Etstream, tmp_path: Path, config: dic
 
 
 def test_memory_does_not_grow_with_the_checkpoint(etstream: Etstream, tmp_path: Path) -> None:
-    size = 5 << 30  # over 4 GiB, where zip archives need 64 bits
+    size = 5 << 30  # this is over 4 GiB, where zip archives need 64 bits
     header = json.dumps({"a": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
     with open(tmp_path / "in.safetensors", "wb") as file:
         file.write(len(header).to_bytes(8, "little") + header)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`verify --run` tells how methods end on the installed runtime: well, refused, by a signal and where, or not."""
+"""Shows that `verify --run` tells how methods end on the installed runtime: well, refused, by a signal and where, or
+not at all."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ PYTHON = ("--run", "--python", sys.executable)
 
 
 class Remainder(torch.nn.Module):
-    """7 modulo a number, which ends the runtime where that is 0: no file shows it."""
+    """A model that takes 7 modulo a number, which ends the runtime if the number is 0; no file shows that."""
 
     def forward(self, x: torch.Tensor) -> Any:
         n = x.item()
@@ -44,7 +45,7 @@ class Remainder(torch.nn.Module):
 
 
 class Rows(torch.nn.Module):
-    """Rows of a quantized table, whose kernel asserts that they are there."""
+    """A model that takes rows of a quantized table, whose kernel asserts that they are there."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +59,7 @@ class Rows(torch.nn.Module):
 
 
 class Scatter(torch.nn.Module):
-    """Writes where its last input says, and the kernel does not look whether that is in the tensor."""
+    """A model that writes where its last input says; the kernel does not check that this is in the tensor."""
 
     def forward(self, by: torch.Tensor, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
         backward = torch.ops.aten.max_pool2d_with_indices_backward
@@ -71,7 +72,7 @@ class Branch(torch.nn.Module):
 
 
 class Large(torch.nn.Module):
-    """Takes 200 MB of planned memory."""
+    """A model that takes 200 MB of planned memory."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return (x.expand(50_000_000) + 1).sum()
@@ -94,7 +95,8 @@ EXAMPLES: dict[str, tuple[torch.nn.Module, tuple[torch.Tensor, ...]]] = {
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The path of a program; of "loop" one whose branch leads back to the first instruction where x is small."""
+    """Returns a function that returns the path of a program; in "loop", a branch leads back to the first instruction if
+    x is small."""
     folder = tmp_path_factory.mktemp("programs")
 
     def path_of(name: str) -> Path:
@@ -122,7 +124,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 @dataclass(frozen=True)
 class Report:
     code: int
-    runs: dict[str, dict[str, Any]]  # by inputs
+    runs: dict[str, dict[str, Any]]  # the runs by inputs
     errors: list[str]
 
     def ends(self) -> dict[str, str]:
@@ -130,7 +132,7 @@ class Report:
 
 
 def run(etstream: Etstream, *arguments: str | Path) -> Report:
-    """Runs it. The report has the fields that docs/command.md has, and no others."""
+    """Runs `verify`, and returns its report. The report has the fields that docs/command.md has, and no others."""
     outcome = etstream.attempt("verify", *arguments, *PYTHON, "--json")
     report = json.loads(outcome.stdout)
     table = read_tables(ROOT / "docs" / "command.md")["verify"]
@@ -140,7 +142,7 @@ def run(etstream: Etstream, *arguments: str | Path) -> Report:
 
 
 def bundled(etstream: Etstream, program: Path, cases: list[Any], *options: str) -> Path:
-    """A bundle of the program with cases of arrays, as inputs and expected outputs."""
+    """Writes a bundle of the program with cases of arrays, as inputs and expected outputs."""
     folder, count = program.parent, 0
 
     def value(array: Any) -> dict[str, str]:

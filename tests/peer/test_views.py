@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `inspect` and `diff` show is what ExecuTorch's own deserializer finds in the same files."""
+"""Shows that `inspect` and `diff` show what ExecuTorch's own deserializer finds in the same files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DOT_STATEMENT = re.compile(rf"  (\w+)(?: -> (\w+))?(?: {DOT_ATTRIBUTES})?;")
 
 
 class TwoWays(torch.nn.Module):
-    """Delegates of several outputs, with views, a cut and a concatenation around them."""
+    """A model for delegates of several outputs, with views, a cut and a concatenation around them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class TwoWays(torch.nn.Module):
 
 
 class Branch(TwoWays):
-    """The same with a branch at its end."""
+    """The same model with a branch at its end."""
 
     def last(self, x: torch.Tensor) -> torch.Tensor:
         return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
@@ -132,7 +132,7 @@ def check_calls(plan: schema.ExecutionPlan, graph: Any) -> None:
 
 
 def check_outputs_by_schema(plan: schema.ExecutionPlan, graph: Any) -> int:
-    """Against the operators' own schemas, which a program does not have. How many there were."""
+    """Checks calls against the operators' own schemas, which a program does not have. Returns how many there were."""
     checked = 0
     for call in graph["calls"]:
         namespace, _, rest = call["name"].partition("::")
@@ -180,7 +180,7 @@ def test_outputs_views_lists_and_branches_are_told(two_ways: Path, etstream: Ets
     check_calls(plan, graph)
     check_outputs_by_schema(plan, graph)
     check_every_value_comes_from_somewhere(graph)
-    assert any(len(call["outputs"]) > 2 for call in graph["calls"])  # sort: two and their list
+    assert any(len(call["outputs"]) > 2 for call in graph["calls"])  # a sort has two outputs and their list
     delegates = [call for call in graph["calls"] if "delegate" in call]
     for call in delegates:
         assert call["inputs"] and call["outputs"]

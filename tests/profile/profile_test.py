@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`etstream profile`, from outside.
+"""Tests `etstream profile` from outside.
 
     ETSTREAM=PATH PHASES=PATH python3 profile_test.py
 """
@@ -25,9 +25,9 @@ PHASES = os.environ["PHASES"]
 MIB = 1 << 20
 SPIKE = 256 * MIB
 SEEN = SPIKE - MIB
-"""What a profile shows of it at least: the kernel adds pages up by the dozen, for each processor."""
+"""The least that a profile shows of a spike: the kernel adds pages up by the dozen, for each processor."""
 LITTLE = 32 * MIB
-# It holds the interpreter's lock for as long as it takes, and gives back what it took.
+# A program that holds the interpreter's lock as long as it takes memory, and gives the memory back.
 GREEDY = """
 import os, sys, threading, time
 
@@ -153,7 +153,7 @@ class Profile(unittest.TestCase):
         status, said = code("200M@no such")
         self.assertEqual(status, 1)
         self.assertIn("there was no phase 'no such'", said)
-        # A command that failed has failed, whatever it took.
+        # A command that failed has failed, whatever memory it used.
         self.assertEqual(run("profile", "--fail-above", "1K", "--", "sh", "-c", "exit 5").returncode, 5)
 
     def test_what_lies_in_the_heap_is_told_apart(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A small model compiled for Arm's targets by ExecuTorch alone, or with etstream.
+"""Compiles a small model for Arm's targets, by ExecuTorch alone or with etstream.
 
     python arm_compilations.py executorch|etstream FOLDER
 
@@ -27,14 +27,14 @@ TARGETS = {
 
 
 def compile_target(main: Callable[[], None], model: Path, target: str, folder: Path) -> None:
-    """A program, and a bundle with its ETRecord."""
+    """Compiles a program, and a bundle with its ETRecord."""
     for more in ([], ["--bundleio"]):
         sys.argv = ["compiler", "-m", str(model), "-d", "-o", str(folder), "-t", target, *TARGETS[target], *more]
         main()
 
 
 def export_with_external_blocks() -> Any:
-    """ExecuTorch's program manager of the model for Ethos-U85, its commands and its weights named data."""
+    """Returns ExecuTorch's manager of the model for Ethos-U85, with commands and weights as named data."""
     from executorch.backends.arm.ethosu import EthosUCompileSpec, EthosUPartitioner, VelaExternalBlockPlacements
     from executorch.backends.arm.quantizer import EthosUQuantizer, get_symmetric_quantization_config
     from executorch.exir import ExecutorchBackendConfig, to_edge_transform_and_lower
@@ -52,7 +52,7 @@ def export_with_external_blocks() -> Any:
 
 
 def save(manager: Any, folder: Path) -> None:
-    """The program and its tensor data, by ExecuTorch's own functions."""
+    """Saves the program and its tensor data by ExecuTorch's own functions."""
     folder.mkdir()
     manager.save(str(folder / "model.pte"))
     manager.write_tensor_data_to_file(str(folder))

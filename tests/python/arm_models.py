@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Models as files for ExecuTorch's Arm compiler; the same weights each time."""
+"""Writes models as files for ExecuTorch's Arm compiler, with the same weights each time."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _LINEARS = "*[torch.nn.Linear({width}, {width}) for _ in range(4)]"
 
 
 def write_cnn(folder: Path) -> Path:
-    """Of 20 KiB."""
+    """Writes a model of 20 KiB."""
     return _write(folder / "cnn.py", _CNN, "1, 3, 32, 32")
 
 
 def write_linears(folder: Path, width: int = 4096) -> Path:
-    """4 layers, by default of 256 MiB."""
+    """Writes a model of 4 layers, by default of 256 MiB."""
     return _write(folder / "linears.py", _LINEARS.format(width=width), f"1, {width}")
 
 
 def cnn() -> tuple[Any, Any]:
-    """The model and its inputs."""
+    """Returns the model and its inputs."""
     with tempfile.TemporaryDirectory() as folder:
         names = runpy.run_path(str(write_cnn(Path(folder))))
     return names["ModelUnderTest"].eval(), names["ModelInputs"]

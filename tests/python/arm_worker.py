@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ExecuTorch's Arm compiler in a process of its own, which says what phase it is in.
+"""Runs ExecuTorch's Arm compiler in a process of its own, which says what phase it is in.
 
     python arm_worker.py executorch|etstream ARGS...
 
-"save" is the writing of the .pte or .bpte, "etrecord" what comes after it.
+"save" is the writing of the .pte or .bpte, and "etrecord" is the work after it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import etstream.aot_arm_compiler
 
 
 def enter_with(owner: Any, name: str, phase: str, then: str) -> None:
-    """Has the function enter a phase when it is called, and another when it returns."""
+    """Makes the function enter a phase when it is called, and another when it returns."""
     function: Callable[..., Any] = getattr(owner, name)
 
     def entering(*args: Any, **kwargs: Any) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests of the Python module share: files to work with, and the command that comes with it."""
+"""Provides what the tests of the Python module share: files to work with, and the command that comes with it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="session")
 def command() -> Command:
-    """Runs the command that the wheel installed, with arguments; its output is text."""
+    """Returns a function that runs the command that the wheel installed, with arguments; its output is text."""
     binary = Path(sysconfig.get_path("scripts"), "etstream")
 
     def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -33,11 +33,11 @@ def command() -> Command:
 
 @pytest.fixture(scope="session")
 def program() -> Path:
-    """A small program (.pte), with constants in a segment."""
+    """Returns a small program (.pte), with constants in a segment."""
     return EXAMPLES / "model.pte"
 
 
 @pytest.fixture(scope="session")
 def cases() -> Path:
-    """Its test cases."""
+    """Returns the test cases of the small program."""
     return EXAMPLES / "cases.json"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is in an ETRecord."""
+"""Reads ETRecords."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 
 def entries(record: Path) -> list[tuple[str, int, int, str]]:
-    """Of each its name, place, size and a hash of what it holds, in their order."""
+    """Returns the name, the place and the size of each entry, and a hash of its content, in their order."""
     with ZipFile(record) as archive:
         return [
             (entry.filename, entry.header_offset, entry.file_size, _hash(archive, entry.filename))

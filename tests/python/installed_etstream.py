@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A plugin of pytest that runs tests with etstream in the place of ExecuTorch's serialization.
+"""Runs tests with etstream in the place of ExecuTorch's serialization, as a plugin of pytest.
 
     PYTHONPATH=tests/python python -m pytest -p installed_etstream --import-mode=importlib TESTS...
 
-Says at the end how often etstream was called for what it stands in for, and how often it left that to
-ExecuTorch.
+At the end it prints how often etstream was called for the functions that it stands in for, and how often it left a call
+to ExecuTorch.
 """
 
 from __future__ import annotations

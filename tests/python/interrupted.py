@@ -14,7 +14,7 @@ from pathlib import Path
 
 import etstream
 
-# What nobody can read, and what nobody can write to the disk, in the time that the test allows.
+# The sizes that nobody can read, and that nobody can write to the disk, in the time that the test allows.
 SIZE = 64 << 30
 WRITTEN = 8 << 30
 SHAPE = [64, SIZE // 64 // 4]
@@ -26,13 +26,13 @@ class Slow:
 
 
 def weights(zeros: Path) -> etstream.Source:
-    """A safetensors file with one large tensor, which is only planned."""
+    """Returns a safetensors file with one large tensor, which is only planned."""
     tensor = etstream.Tensor("float32", SHAPE, zeros)
     return etstream.plan_tensor_data({"zeros": tensor}).source()
 
 
 def checkpoint(path: Path) -> Path:
-    """A file with the same tensor."""
+    """Writes a file with the same tensor."""
     entry = {"dtype": "F32", "shape": SHAPE, "data_offsets": [0, SIZE]}
     header = json.dumps({"zeros": entry}).encode()
     with open(path, "wb") as file:
@@ -42,7 +42,7 @@ def checkpoint(path: Path) -> Path:
 
 
 def main() -> None:
-    # Python leaves it alone where it was started in the background.
+    # Python does not set this handler if it was started in the background.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as folder:
         zeros = Path(folder, "zeros")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each phase of a process takes, as `etstream profile` tells it.
+"""Measures each phase of a process by `etstream profile`.
 
 The process calls `enter` as it gets to a phase:
 
@@ -29,12 +29,12 @@ _current = contextlib.ExitStack()
 
 
 class Failed(Exception):
-    """A process that was profiled ended with an error."""
+    """An error of a process that was profiled."""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """Bytes of anonymous memory as it began, and the most there was of it and of resident memory."""
+    """A phase, with its anonymous memory in bytes at its beginning, and the most of that and of resident memory."""
 
     name: str
     before: int
@@ -44,18 +44,18 @@ class Phase:
 
     @property
     def growth(self) -> int:
-        """Of anonymous memory."""
+        """Returns the growth of anonymous memory."""
         return self.anonymous - self.before
 
 
 def enter(name: str) -> None:
-    """Ends the phase that this process is in and begins one. Nothing, where nobody looks."""
+    """Ends the phase that this process is in, and begins another. Does nothing if nobody profiles it."""
     _current.close()
     _current.enter_context(etstream.profile.phase(name))
 
 
 def profiled(command: Sequence[str], environment: Mapping[str, str] = os.environ) -> list[Phase]:
-    """Runs `command`; what it prints is thrown away."""
+    """Runs `command`, and returns its phases; its output is thrown away."""
     etstream_command = environment.get("ETSTREAM") or os.path.join(sysconfig.get_path("scripts"), "etstream")
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "profile.json")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What etstream.executorch does with another release of ExecuTorch, in a process of its own.
+"""Tries etstream.executorch with another release of ExecuTorch, in a process of its own.
 
     python release_worker.py RELEASE FOLDER
 
-RELEASE is where the release's packages lie, and FOLDER where files may be written. Says as JSON what became of each
-feature: "same", if its bytes, or objects, are those that the release gives by itself; "same content", if the bytes
-differ only in where things lie; "other"; or what was raised.
+RELEASE is where the release's packages lie, and FOLDER where files may be written. Prints the result of each feature as
+JSON: "same", if its bytes, or objects, are those that the release gives by itself; "same content", if the bytes differ
+only in where things lie; "other"; or the error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# Before anything of ExecuTorch: of its packages, not one is to come from the environment's release.
+# This comes before any import of ExecuTorch, as none of its packages may come from the environment's release.
 RELEASE, FOLDER = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
 sys.path.insert(0, str(RELEASE))
 import executorch  # noqa: E402
@@ -70,7 +70,7 @@ def xnnpack() -> EdgeProgramManager:
 
 
 def files(manager: ExecutorchProgramManager) -> list[bytes]:
-    """What the release writes of it: the program, and its weights."""
+    """Returns the files that the release writes: the program, and its weights."""
     folder = FOLDER / "weights"
     folder.mkdir(exist_ok=True)
     manager.write_tensor_data_to_file(str(folder))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Serves this machine's files by SFTP on loopback, to someone with a secret; says its port first."""
+"""Serves this machine's files by SFTP on loopback, to a client with a secret; says its port first."""
 
 import asyncio
 

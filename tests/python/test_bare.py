@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Without torch, NumPy, tqdm and ExecuTorch: what needs none of them works."""
+"""Shows that functions which need no torch, NumPy, tqdm or ExecuTorch work without them."""
 
 from __future__ import annotations
 

@@ -33,9 +33,9 @@ ModelByName = Callable[[str], models.CachedModel]
 
 MIB = 1 << 20
 FORMATS = ("bp08", "segmented")
-# ExecuTorch takes a minute for one of the others.
+# The small models; ExecuTorch takes a minute for one of the others.
 SMALL = ("example", "two_methods")
-# ExecuTorch's portable kernels take seconds for a test case of the other one.
+# The quick models; ExecuTorch's portable kernels take seconds for a test case of the other one.
 QUICK = ("example", "two_methods", "llama", "mobilenet_v2_xnnpack_inline")
 
 
@@ -65,7 +65,7 @@ def test_a_bundle_that_is_read_is_written_as_it_was(
     loaded = adaptors.load_bundled_program(path)
     assert isinstance(loaded.program, memoryview)
     assert loaded.program == model(name).program.read_bytes()
-    path.unlink()  # what is read stays
+    path.unlink()  # data that is read stays
     assert _bundled_program_schema_to_flatbuffer(loaded) == expected
     with adaptors.install():
         assert bundle_serializer._bundled_program_schema_to_flatbuffer(loaded) == expected
@@ -87,7 +87,7 @@ def test_a_bundle_is_read_as_executorch_reads_it(name: str, model: ModelByName, 
             assert theirs == loaded
         with adaptors.install():
             installed = bundle_serializer.deserialize_from_flatbuffer_to_bundled_program(path.read_bytes())
-        assert repr(installed) == repr(theirs)  # with bytes, as ExecuTorch has it
+        assert repr(installed) == repr(theirs)  # it has bytes, as ExecuTorch's has
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -101,7 +101,7 @@ def test_every_kind_of_value_is_read(group: str, tmp_path: Path) -> None:
             loaded = adaptors.load_bundled_program(source)
             assert _bundled_program_schema_to_flatbuffer(loaded) == data
             eager = adaptors.load_bundled_program(source, lazy=False)
-            # By text, as NaN is not even itself.
+            # The comparison is by text, as NaN does not equal itself.
             assert repr(eager) == repr(schema_bundle(suites, bundle.program)).replace("-0.0", "0.0")
 
 
@@ -203,7 +203,7 @@ def test_what_is_not_there_is_said(model: ModelByName, tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit_is_refused_before_it_runs(model: ModelByName, tmp_path: Path) -> None:
-    """ExecuTorch's Python functions abort the process, or read out of bounds, for some of these."""
+    """Refuses values for some of which ExecuTorch's Python functions abort the process, or read out of bounds."""
     program = model("two_methods").program
     inputs = (torch.ones(3, 5), 2, 0.25, True)
     wrong = {
@@ -239,7 +239,7 @@ def test_bundles_run_from_wherever_they_are(model: ModelByName, tmp_path: Path) 
     cases = {"forward": etstream_cases(subject.cases()["forward"])}
     offsets = set()
     for padding in range(1, 9):
-        # The name's length moves the program.
+        # The length of the name moves the program.
         moved = cases | {"x" * padding: []}
         etstream.bundle(
             subject.program, moved, tmp_path / "a.bpte", program_alignment=1, unchecked=True, sync=False
@@ -259,7 +259,7 @@ def test_tensors_are_put_in_the_order_of_the_method(tmp_path: Path) -> None:
     x = torch.randn(2, 3, 4, 5)
     graph = torch.export.export(torch.nn.ReLU(), (x.to(memory_format=torch.channels_last),))
     program = adaptors.program_source(models.to_edge(graph).to_executorch())
-    # As ExecuTorch writes a channels-last input: contiguous, and said to be.
+    # ExecuTorch writes a channels-last input like this: contiguous, and described as such.
     given = [etstream.Tensor("float32", list(x.shape), value, dim_order=[0, 1, 2, 3]) for value in (x, x.relu())]
     case = etstream.TestCase(given[:1], given[1:])
     etstream.bundle(program, {"forward": [case]}, tmp_path / "a.bpte", unchecked=True)
@@ -269,7 +269,7 @@ def test_tensors_are_put_in_the_order_of_the_method(tmp_path: Path) -> None:
 
 def test_nothing_is_left_of_a_test_case_for_the_next(tmp_path: Path) -> None:
     exported = models.export("initialized_buffers")
-    exported.cases["forward"] *= 3  # each of which counts from where the model begins
+    exported.cases["forward"] *= 3  # each case counts from where the model begins
     bundle = adaptors.open_bundle(write_bundle(exported, tmp_path / "a.bpte"))
     assert bundle.verify_all()
     assert bundle.verify("forward", 2)
@@ -301,7 +301,7 @@ def test_every_dtype_is_compared(dtype: str) -> None:
 
 
 def write_ends(plan: etstream.FilePlan, path: Path) -> None:
-    """Write the first and the last MiB of each extent; between them are zeros, which are left out."""
+    """Writes the first and the last MiB of each extent; between them are zeros, which are left out."""
     source = plan.source()
     with path.open("wb") as file:
         for offset, size, _, _ in plan.extents:
@@ -311,7 +311,7 @@ def write_ends(plan: etstream.FilePlan, path: Path) -> None:
 
 
 def embedding(rows: int, weights: Path) -> etstream.FilePlan:
-    """A program that looks up rows of 4 KiB in the file of its weights."""
+    """Returns a program that looks up rows of 4 KiB in the file of its weights."""
     model, index = torch.nn.Embedding(8, 1024), torch.tensor([[0, 1, 2]])
     manager = models.to_edge(torch.export.export(model, (index,))).to_executorch()
     program = manager._emitter_output.program
@@ -322,7 +322,8 @@ def embedding(rows: int, weights: Path) -> etstream.FilePlan:
     return adaptors.plan_pte_file(PTEFile(program=program, mutable_data=None, named_data=None))
 
 
-# How far a process grows, in bytes, of its own memory and at most in all, as bundles are read and run.
+# A script that prints the growth of a process, in bytes, of its own memory and at most in all, as it reads and runs
+# bundles.
 MEASURE = """
 import re, sys
 import torch

@@ -218,7 +218,7 @@ def test_bundles_are_written_as_other_releases_do(
 
 
 def test_python_writes_as_the_installed_flatbuffers_does(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Of these integers the tables are of different sizes.
+    # The tables of these integers have different sizes.
     cases = {"forward": [etstream.TestCase([1, 2, 3])]}
     written = {}
     for installed in ("25.2.10", "25.12.19"):

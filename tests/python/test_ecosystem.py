@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The package among others: tensors as theirs, where they lie; mappings; ExecuTorch's test cases; what is printed."""
+"""Tests the package among others: tensors in place, mappings, ExecuTorch's test cases, printed forms."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_dlpack_gives_nobody_a_writable_view_of_read_only_bytes() -> None:
     view = numpy.from_dlpack(tensor)
     assert not view.flags.writeable and view.ctypes.data == tensor.numpy().ctypes.data
     for copy in (tensor, etstream.Tensor("bfloat16", [24], data)):
-        capsule = copy.__dlpack__()  # of a version that can't say that it is read-only
+        capsule = copy.__dlpack__()  # this version can't say that it is read-only
         torch.from_dlpack(capsule).zero_()
         with pytest.raises(BufferError, match="read-only, which a DLPack capsule can't say of"):
             copy.__dlpack__(copy=False)

@@ -33,7 +33,7 @@ def test_a_dict_of_equal_tensors_comes_back(tmp_path: Path) -> None:
     assert not out.exists()
     etstream.write_tensor_data(file, out, format="safetensors", max_disk=25 << 20)
     assert len(load_file(out)) == LAYERS
-    # Tensors in memory are whatever the caller has made them.
+    # The limit is not for tensors in memory, which are as the caller made them.
     etstream.write_tensor_data(state, out, format="safetensors")
     tied = dict.fromkeys(state, torch.zeros(WIDTH, WIDTH))
     etstream.write_tensor_data(tied, out, format="safetensors")

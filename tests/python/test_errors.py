@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors and findings: what they say, the file and the place that they name, and whose they are."""
+"""Tests errors and findings: their words, the file and the place that they name, and their classes."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_errors_have_the_file_whatever_its_name(program: Path, tmp_path: Path) -
         etstream.ProgramFile(named)
     for caught, offset in ((absent, None), (corrupt, 24), (unknown, 4)):
         assert (caught.value.filename, caught.value.offset) == (str(named), offset), str(caught.value)
-    # What was found in a file before it is used: the first of the findings, in a message with more.
+    # An error before a file is used is the first of the findings, in a message with more.
     damaged = bytearray(whole)
     damaged[92] ^= 0xFF  # an offset into the segment of constants
     named.write_bytes(damaged)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ETRecords written with etstream in place: what ExecuTorch writes, read by its Inspector."""
+"""Writes ETRecords with etstream in place: they are those of ExecuTorch, and its Inspector reads them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def portable() -> Compiled:
 
 @pytest.fixture(scope="module")
 def delegated() -> Compiled:
-    """Two methods whose weights are named data."""
+    """Returns two methods whose weights are named data."""
     methods = {name: torch.export.export(make_model(), INPUTS) for name in ("one", "two")}
     return compiled(to_edge_transform_and_lower(methods, partitioner=[XnnpackPartitioner()]))
 
@@ -108,7 +108,7 @@ def test_named_data_may_lie_elsewhere(
 
 
 def test_threads_write_records_at_once(delegated: Compiled, tmp_path: Path) -> None:
-    """ExecuTorch's own writer does not let them."""
+    """Writes records from several threads, which ExecuTorch's own writer does not allow."""
     generate_etrecord(tmp_path / "theirs", delegated.edge, delegated.program)
     files = [tmp_path / str(index) for index in range(8)]
     with etstream.executorch.install(), ThreadPoolExecutor(4) as pool:

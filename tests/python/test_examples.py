@@ -28,7 +28,7 @@ def test_a_llama_is_exported_bundled_and_verified_within_limits(tmp_path: Path) 
     assert "forward, case 0: passed" in run.stdout
     phases = json.loads((tmp_path / "profile.json").read_text())["phases"]
     peaks = {phase["name"]: phase["peak"]["anonymous"] for phase in phases}
-    # The weights are 316 MiB, and 50 in four bits; the embedding is not quantized.
+    # The weights take 316 MiB, and 50 in four bits; the embedding is not quantized.
     assert (tmp_path / "llama.bpte").stat().st_size > 70 << 20
     for phase in ("quantize", "export", "lower", "to_executorch", "bundle"):
         assert peaks[phase] - peaks["imports"] <= 128 << 20, run.stderr

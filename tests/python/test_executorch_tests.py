@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ExecuTorch's own tests of what etstream stands in for, which come with its wheel, pass with it in place.
+"""Runs ExecuTorch's own tests of the functions that etstream stands in for, from its wheel: they pass with etstream in
+place.
 
-Each passes as it is, too. Left out is what takes long or writes no file.
+Each also passes without etstream. Tests that take long or write no file are left out.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def test_executorchs_own_tests_pass_with_etstream_in_place(tmp_path: Path) -> No
     assert int(outcome[1]) == 135
     line = next(line for line in run.stdout.splitlines() if line.startswith("etstream: "))
     calls = json.loads(line.removeprefix("etstream: "))
-    # Alignments that are no powers of two, and programs that are to be refused; and another version's number.
+    # These calls have alignments that are no powers of two, programs that are to be refused, and another version's
+    # number.
     assert calls.pop("serialize_pte_binary") == 5
     assert calls.pop("serialize") == 1
     assert all(count > 0 for count in calls.values()), calls

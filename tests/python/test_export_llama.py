@@ -43,7 +43,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def export(checkpoint: Path, folder: Path, *before: str) -> tuple[bytes, str]:
-    """The program, and what went to standard error."""
+    """Returns the program, and the text on standard error."""
     files = ["-c", str(checkpoint / "consolidated.00.pth"), "-p", str(checkpoint / "params.json")]
     command = [*before, sys.executable, "-m", MODULE, *files, *QUANTIZED, "-n", "llama.pte"]
     folder.mkdir()
@@ -58,5 +58,5 @@ def test_the_script_gives_the_same_bytes(checkpoint: Path, tmp_path: Path) -> No
     program, report = export(checkpoint, tmp_path / "run", *run)
     assert program == plain
     spilled = re.search(r"^  spilled +([\d.]+) MiB", report, re.MULTILINE)
-    # Both tables in float32.
+    # The heap had both tables in float32.
     assert spilled and float(spilled[1]) > 16, report[-1000:]

@@ -15,7 +15,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "model.pte"
 
 
 def packed(payloads: Mapping[str, bytes]) -> bytes:
-    """As the proposed format has it: a table, then the payloads one after another."""
+    """Returns a container in the proposed format: a table, then the payloads one after another."""
     out, offset = [struct.pack("<4sII", b"NFAT", 1, len(payloads))], 0
     for name, payload in payloads.items():
         out.append(struct.pack("<32sQQ", name.encode("ascii"), offset, len(payload)))
@@ -47,7 +47,7 @@ def test_payloads_are_a_mapping_of_names_to_sources_that_stay_in_the_file(tmp_pa
         fat["gpu"]
     assert etstream.verify(path)
     assert etstream.inspect(path)["format"] == "fat_container"
-    # A program is read where it lies in the container.
+    # A program is read in its place in the container.
     assert etstream.inspect(fat["portable"])["methods"] == etstream.inspect(EXAMPLE)["methods"]
 
 

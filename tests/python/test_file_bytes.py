@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bytes that lie in a file: like any other bytes, for as long as anyone refers to them."""
+"""Treats bytes that lie in a file like any other bytes, for as long as anyone refers to them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_they_are_as_others(file: Path, offset: int, size: int) -> None:
 def test_a_zero_is_behind_them_at_the_end_of_a_page(file: Path) -> None:
     kept: list[object] = []
     for _ in range(20):
-        other = mmap.mmap(-1, mmap.PAGESIZE)  # what would be behind them
+        other = mmap.mmap(-1, mmap.PAGESIZE)  # the pages that would be behind them
         other.write(b"x" * mmap.PAGESIZE)
         held = _core.FileBytes(etstream.Source.file(file, 0, mmap.PAGESIZE))
         kept += [other, held]
@@ -68,7 +68,7 @@ def test_the_mapping_goes_with_the_last_reference_and_not_before(file: Path) -> 
     assert mappings_of(file) == 0
     view = memoryview(_core.FileBytes(etstream.Source(file)).bytes)
     gc.collect()
-    # The object is gone and its bytes are not: they stay where they are for good.
+    # The object is gone, but its bytes stay where they are for good.
     assert mappings_of(file) == 1 and view == CONTENT
     del view
     gc.collect()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ExecuTorch runs flatc for is done in its process, to the byte."""
+"""Shows that etstream does what ExecuTorch runs flatc for in ExecuTorch's process, to the byte."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ COUNT = 6
 
 @pytest.fixture
 def jobs(tmp_path: Path) -> list[dict[str, Any]]:
-    """Of each kind, over files of their own; the last one's program is damaged."""
+    """Returns jobs of each kind, over files of their own; the program of the last one is damaged."""
     for file in [*EXAMPLES.glob("*.npy"), EXAMPLES / "cases.json"]:
         (tmp_path / file.name).write_bytes(file.read_bytes())
     found: list[dict[str, Any]] = []
@@ -53,7 +53,7 @@ def start(folder: Path) -> subprocess.Popen[str]:
 
 
 def run(folder: Path, code: int) -> dict[str, str]:
-    """What a run says of each output."""
+    """Returns what a run prints about each output."""
     with start(folder) as process:
         out, err = process.communicate(timeout=300)
     assert process.returncode == code, err
@@ -74,7 +74,7 @@ def workers_of(parent: int) -> list[int]:
 
 def test_fleet(tmp_path: Path, jobs: list[dict[str, Any]]) -> None:
     outputs = [job["output"] for job in jobs]
-    # A worker is killed at work, then the whole run.
+    # First a worker is killed at work, then the whole run.
     with start(tmp_path) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -89,7 +89,7 @@ def test_fleet(tmp_path: Path, jobs: list[dict[str, Any]]) -> None:
     done_before = {name for name, entry in listed.items() if "outputs" in entry}
     assert len(jobs) // 2 <= len(done_before) < len(jobs)
 
-    # The next one does the rest.
+    # The next run does the rest.
     said = run(tmp_path, code=1)
     assert said.pop("none.pte").startswith("CorruptError: ") and not (tmp_path / "none.pte").exists()
     assert set(said) == set(outputs[:-1])
@@ -104,11 +104,11 @@ def test_fleet(tmp_path: Path, jobs: list[dict[str, Any]]) -> None:
             assert output == {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         assert etstream.verify(tmp_path / job["output"])
 
-    # What was lost, changed or damaged since is done again, and nothing else.
+    # Files that were lost, changed or damaged since are made again, and no others.
     (tmp_path / "0.bpte").unlink()
     (tmp_path / "lean1.ptd").write_bytes(bytes((tmp_path / "lean1.ptd").stat().st_size))
     os.utime(tmp_path / "2.pte")
-    os.utime(tmp_path / "scores_0.npy")  # of the cases of 3.bpte
+    os.utime(tmp_path / "scores_0.npy")  # a file of the cases of 3.bpte
     os.utime(tmp_path / "model.safetensors")
     (tmp_path / "damaged.pte").write_bytes((EXAMPLES / "model.pte").read_bytes())
     said = run(tmp_path, code=0)

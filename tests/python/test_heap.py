@@ -33,7 +33,7 @@ SOURCE = Path(__file__).with_name("blocks.c")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """On a disk, which /tmp need not be."""
+    """Returns a folder on a disk, on which /tmp need not be."""
     made = tmp_path
     if subprocess.run(["findmnt", "-n", "-o", "FSTYPE", "-T", made], capture_output=True, text=True).stdout == "tmpfs\n":
         made = Path("/var/tmp", f"etstream-{os.getpid()}", tmp_path.name)
@@ -42,13 +42,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def anonymous() -> int:
-    """Bytes of this process that no file backs."""
+    """Returns the bytes of this process that no file backs."""
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) << 10 for line in status if line.startswith("RssAnon"))
 
 
 def in_heap(folder: Path) -> int:
-    """Bytes of the file without a name in `folder` that this process has mapped in, as its own or not."""
+    """Returns the bytes of the file without a name in `folder` that this process has mapped in, shared or private."""
     resident, is_heap = 0, False
     with open("/proc/self/smaps") as smaps:
         for line in smaps:
@@ -60,7 +60,7 @@ def in_heap(folder: Path) -> int:
 
 
 def lies_in(folder: Path, address: int) -> bool:
-    """Whether the memory at an address is that file's."""
+    """Returns whether the memory at an address is that file's."""
     with open("/proc/self/maps") as maps:
         for line in maps:
             start, end = (int(number, 16) for number in line.split(maxsplit=1)[0].split("-"))
@@ -138,7 +138,7 @@ Library = Callable[..., ctypes.CDLL]
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    """Compiles blocks.c and loads it, another library each time."""
+    """Returns a function that compiles blocks.c and loads it, as another library each time."""
     number = itertools.count()
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     assert compiler
@@ -284,7 +284,7 @@ def test_nested_ones_end_with_the_last(folder: Path) -> None:
         later = filled_tensor()
         assert lies_in(second, later.data_ptr())
         assert anonymous() - before < 64 * MIB
-        inner.add_(1)  # is a private copy by now
+        inner.add_(1)  # the block is a private copy by now
         assert anonymous() - before > SIZE - 64 * MIB
     assert bool((inner == 2.5).all()) and bool((outer == later).all())
     del outer, later
@@ -346,7 +346,7 @@ def test_threads_allocate_and_free_across_its_ends(folder: Path) -> None:
 
 
 def in_child(body: Callable[[], bool]) -> bool:
-    """Whether `body` says so in a fork of this process."""
+    """Returns whether `body` returns true in a fork of this process."""
     child = os.fork()
     if child == 0:
         with contextlib.suppress(BaseException):

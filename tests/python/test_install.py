@@ -37,7 +37,7 @@ def use_of(installation: Any, name: str) -> Any:
 
 
 def leave_to_executorch(edge: Any) -> None:
-    # Not a power of two: ExecuTorch's to refuse or to write.
+    # The alignment is no power of two, so ExecuTorch refuses or writes it.
     with contextlib.suppress(Exception):
         edge.to_executorch(ExecutorchBackendConfig(segment_alignment=3)).buffer  # noqa: B018
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names for keys: what parameter became which named data is noted at export time, written, and shown."""
+"""Notes at export time which parameter became which named data, writes these names, and shows them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_what_a_backend_took_as_it_was_is_found_by_its_content(tmp_path: Path) -
     for key, name in names.items():
         data = layers.state_dict()[name].numpy().tobytes()
         assert key == hashlib.sha256(data).hexdigest()
-    # Nobody noted what XNNPACK made of quantized weights.
+    # Nobody noted the data that XNNPACK made of quantized weights.
     assert sorted(saved_names(lowered(model(quantized=True)), tmp_path).values()) == ["a.bias", "b.bias"]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The order in which test tensors lie in bundles: an element is the one at its index, on ExecuTorch's runtime too."""
+"""Lays out test tensors in bundles so that an element is the one at its index, also on ExecuTorch's runtime."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHAPE = (2, 3, 5, 6)
 
 
 class Export:
-    """A convolution of one layout, with an input and what eager torch gives for it."""
+    """A convolution of one layout, with an input and the output of eager torch for it."""
 
     def __init__(self, memory_format: torch.memory_format, folder: Path) -> None:
         torch.manual_seed(0)
@@ -35,7 +35,8 @@ class Export:
         self.program.write_bytes(self.manager.buffer)
 
     def check(self, bundle: Path) -> etstream.Tensor:
-        """The runtime gives what is expected of the bundle, whose input is returned: it is that of the model."""
+        """Checks that the runtime gives the outputs that the bundle expects, and returns its input, that of the
+        model."""
         with adaptors.open_bundle(bundle) as opened:
             runs = opened.verify_all(rtol=1e-4, atol=1e-4)
         assert runs, str(runs)
@@ -139,7 +140,8 @@ def test_files_are_laid_out_as_the_method_asks(
 
 
 def test_executorchs_suites_are_laid_out_as_the_method_asks(channels_last: Export, tmp_path: Path) -> None:
-    """ExecuTorch itself writes a channels-last input as contiguous, and its runtime then copies it as it lies."""
+    """Saves an input that ExecuTorch itself writes as contiguous, although it is channels-last; its runtime then copies
+    it as it lies."""
     suites = [MethodTestSuite("forward", [MethodTestCase((channels_last.input,), (channels_last.output,))])]
     bundled = BundledProgram(channels_last.manager, suites)
     path = tmp_path / "conv.bpte"
@@ -164,7 +166,7 @@ def test_executorchs_suites_are_sorted_as_executorch_sorts_them(tmp_path: Path) 
     assert bytes(etstream.plan_bundle(manager.buffer, iter(suites))) == right
     assert bytes(etstream.plan_bundle(manager.buffer, {s.method_name: s.test_cases for s in suites})) == right
     ours = [etstream.TestSuite(suite.method_name, suite.test_cases) for suite in suites]
-    plan = etstream.plan_bundle(manager.buffer, ours)  # as they come
+    plan = etstream.plan_bundle(manager.buffer, ours)  # in the order given
     plan.write(tmp_path / "ours.bpte", sync=False)
     names = [suite.method_name for suite in etstream.BundledProgramFile(tmp_path / "ours.bpte").suites]
     assert names == ["zeta", "alpha"]

@@ -22,8 +22,8 @@ def test_ruff_finds_nothing() -> None:
 
 
 def test_mypy_finds_nothing(tmp_path: Path) -> None:
-    # What is installed, as it has the extension's stub. ExecuTorch and torch are not followed: what they say of their
-    # types differs by release, and to read them takes minutes.
+    # mypy reads the installed package, as that has the extension's stub. It does not follow ExecuTorch and torch, whose
+    # types differ by release and take minutes to read.
     shutil.copytree(Path(etstream.__file__).parent, tmp_path / "etstream")
     options = ["--config-file", ROOT / "pyproject.toml", f"--cache-dir={tmp_path}"]
     run = [sys.executable, "-m", "mypy", *options, "--no-site-packages", "--ignore-missing-imports", "-p", "etstream"]

@@ -43,8 +43,8 @@ PHASES = Path(__file__).with_name("export_in_phases.py")
 
 
 def in_phases(mode: str, folder: Path) -> dict[str, int]:
-    """The most anonymous memory above that after the imports, by phase. In a process of its own: what is above the
-    imports of this one would say nothing."""
+    """Returns the most anonymous memory of each phase above that after the imports. It runs a process of its own, as
+    the imports of this one would hide the growth."""
     imports, *others = phases.profiled([sys.executable, str(PHASES), mode, str(folder)])
     return {phase.name: phase.anonymous - imports.anonymous for phase in others}
 
@@ -65,7 +65,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 MOST = 128 * MIB
-"""Anonymous bytes above the imports."""
+"""The most anonymous bytes above the imports."""
 
 
 @pytest.mark.parametrize("target", ["portable", "xnnpack", "vulkan"])
@@ -79,7 +79,7 @@ def test_an_export_of_160_mib_stays_within_the_limit_that_upstream_breaks(
 
 
 class EveryKind(torch.nn.Module):
-    """Weights, shared ones too, constants, and a state."""
+    """A model of weights, shared ones too, constants, and a state."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class EveryKind(torch.nn.Module):
 
 
 class Packed(torch.nn.Module):
-    """For XNNPACK: weights that it packs anew, and ones that it takes as they are."""
+    """A model with weights that XNNPACK packs anew, and with weights that it takes as they are."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -138,14 +138,14 @@ def exported(
 
 
 def files(manager: ExecutorchProgramManager) -> dict[str, bytes]:
-    """The program and its tensor data, as they are written."""
+    """Returns the program and its tensor data as they are written."""
     program = io.BytesIO()
     manager.write_to_file(program)
     return {"": program.getvalue(), **{name: bytes(cord) for name, cord in manager._tensor_data.items()}}
 
 
 def views(manager: ExecutorchProgramManager) -> list[LazyData]:
-    """The constants that were not copied."""
+    """Returns the constants that were not copied."""
     constants = [each.storage for each in manager._emitter_output.program.constant_buffer]
     return [each for each in constants if isinstance(each, LazyData)]
 
@@ -165,7 +165,7 @@ def test_files_are_those_of_upstream(kind: type, options: dict[str, Any], tmp_pa
     expected = files(exported(model, **options))
     with low_memory_export(tmp_path):
         manager = exported(model, **options)
-    # Also once the folder is empty again, and the context left.
+    # The program stays readable once the folder is empty again and the context is left.
     assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
     assert files(manager) == expected
     assert bool(views(manager)) == (options == {})
@@ -213,14 +213,14 @@ def test_it_is_undone_at_the_end_also_after_errors_and_when_nested(tmp_path: Pat
 
 
 class Cycle:
-    """Refers to itself, as a graph does by its nodes."""
+    """An object that refers to itself, as a graph does by its nodes."""
 
     def __init__(self) -> None:
         self.itself = self
 
 
 def is_found_soon() -> bool:
-    """Whether the collector, left alone, finds something old that was dropped while 95,000 objects are made."""
+    """Returns whether the collector, left alone, finds an old dropped object while 95,000 objects are made."""
     cycle = Cycle()
     gc.collect()
     gone = weakref.ref(cycle)
@@ -289,7 +289,7 @@ def test_the_report_tells_what_was_done(tmp_path: Path) -> None:
         inside = str(report)
         assert (report.blocks > 0, report.spilled >= 32 * MIB, report.seconds > 0) == (True, True, True)
         assert inside.startswith("large blocks: ") and not inside.startswith("large blocks: 0 ")
-    # The weights of 1 MiB and of 16 KiB, and the biases, which are smaller.
+    # The views are the weights of 1 MiB and of 16 KiB; the biases are smaller.
     assert report.viewed == 512 * 512 * 4 + 8 * 512 * 4 and report.copied == (512 + 8) * 4
     assert report.fell_back == {"a constant of less than 16 KiB is copied": 2}
     assert report.heap == "here" and report.blocks > 0 and report.refused == 0
@@ -307,8 +307,8 @@ def test_the_report_has_what_those_within_it_did_too(tmp_path: Path) -> None:
 
 
 def test_the_report_is_of_its_own_block_after_an_error_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Blocks, their size now and at most, bytes let go of, blocks refused: since the process began.
-    figures = iter([(5, 0, 1000, 10, 1), (12, 0, 3000, 5010, 3)])  # and not asked for again
+    # The figures since the process began: blocks, their size now and at most, bytes let go of, blocks refused.
+    figures = iter([(5, 0, 1000, 10, 1), (12, 0, 3000, 5010, 3)])  # they are not asked for again
     monkeypatch.setattr(etstream._core, "heap_use", lambda: next(figures))
     with pytest.raises(ZeroDivisionError), low_memory_export(freeze=False) as report:
         time.sleep(1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Mounts that lack calls: what is done without is a warning in Python."""
+"""Warns in Python if a mount lacks calls that etstream does without."""
 
 from __future__ import annotations
 
@@ -53,5 +53,5 @@ def test_where_nothing_can_be_synced_a_file_is_complete_and_python_warns(tmp_pat
         [sys.executable, "-c", NO_SYNC, tmp_path / "w.ptd"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    # The last was complete before it warned.
+    # The last file was complete before the warning.
     assert torch.equal(etstream.load_ptd(tmp_path / "w.ptd")["w"], torch.zeros(4))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The notebook in examples/, run as it stands."""
+"""Runs the notebook in examples/ as it is."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where files can be written to, what shows meanwhile, and what is there after an error."""
+"""Tests where files can be written to, what shows meanwhile, and what is there after an error."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LAYOUT = etstream.FilePlan.copy(CONTENT)
 
 
 class Collector:
-    """An object with write() alone, which gives back what `answer` makes of a piece's size."""
+    """An object with write() alone, which returns what `answer` makes of a piece's size."""
 
     def __init__(self, answer: Callable[[int], Any]) -> None:
         self.answer = answer
@@ -115,7 +115,7 @@ def test_files_of_python(tmp_path: Path) -> None:
 
 
 def received(read: Callable[[], bytes], write: Callable[[], None]) -> bytes:
-    """What another thread reads meanwhile."""
+    """Returns the bytes that another thread reads meanwhile."""
     got: list[bytes] = []
     thread = threading.Thread(target=lambda: got.append(read()))
     thread.start()

@@ -24,13 +24,13 @@ SCHEMA = Path(__file__).resolve().parents[2] / "schema"
 
 @pytest.fixture
 def copy(program: Path, tmp_path: Path) -> Path:
-    """A program that may be written to."""
+    """Returns a program that may be written to."""
     return Path(shutil.copy(program, tmp_path / "model.pte"))
 
 
 @contextmanager
 def kept(*files: Path) -> Iterator[None]:
-    """The files are refused as outputs, and as they were."""
+    """Checks that the files are refused as outputs, and stay as they were."""
     before = [file.read_bytes() for file in files]
     with pytest.raises(etstream.InvalidArgumentError, match="the output.* is the input"):
         yield

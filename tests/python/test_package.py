@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `pip install .` gives: the package, its stubs, the command; and what it is without ExecuTorch."""
+"""Tests what `pip install .` gives: the package, its stubs and the command; and what it can do without ExecuTorch."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_public_names_are_documented() -> None:
 
 
 def plain_signature(function: Callable[..., object]) -> str:
-    """Without annotations."""
+    """Returns a signature without annotations."""
     signature = inspect.signature(function)
     parameters = [one.replace(annotation=inspect.Parameter.empty) for one in signature.parameters.values()]
     return str(signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty))

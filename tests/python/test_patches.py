@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions are replaced all at once or not at all, and what is not there is named."""
+"""Replaces functions all at once or not at all, and names those that are not there."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Place:
 
 @pytest.fixture
 def modules() -> Iterator[tuple[types.ModuleType, types.ModuleType]]:
-    """A module of functions, and another one that has imported them."""
+    """Yields a module of functions, and another one that has imported them."""
     owner, user = types.ModuleType("owner_of_functions"), types.ModuleType("user_of_functions")
     for module in (owner, user):
         module.one, module.two, module.Place = one, two, Place  # type: ignore[attr-defined]

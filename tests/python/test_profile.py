@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Phases that Python programs are in, and those that ExecuTorch has without their knowing."""
+"""Profiles the phases of Python programs, and the phases that ExecuTorch has without their knowing."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_executorchs_steps_are_phases_of_a_script_that_knows_nothing_of_them(tmp
 
 
 def test_memray_records_the_first_process(tmp_path: Path) -> None:
-    """And no other, which would have the same file."""
+    """Records no other process, which would have the same file."""
     script = "import subprocess, sys; taken = bytearray(200 << 20); subprocess.run([sys.executable, '-c', 'pass'], check=True)"
     found = profile(tmp_path, "--callers", "--memray", "memray.bin", script=script)
     assert found["jumps"]

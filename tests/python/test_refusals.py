@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors name what is missing where ExecuTorch's runtime gives a number; weights may be in several files."""
+"""Names what is missing where ExecuTorch's runtime gives only a number, and takes weights in several files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def expected() -> torch.Tensor:
 
 @pytest.fixture(scope="module")
 def thin() -> bytes:
-    """A program that asks for 8 keys."""
+    """Returns a program that asks for 8 keys."""
     program = to_edge(torch.export.export(Layers().eval(), (X,)))
     return bytes(program.to_executorch(ExecutorchBackendConfig(external_constants=True)).buffer)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that ExecuTorch's runtime refuses to load, of which verify says so; and what it accepts."""
+"""Tests programs that ExecuTorch's runtime refuses to load, and that verify says so; and programs that it accepts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Plus(torch.nn.Module):
 
 
 class WithNothing(torch.nn.Module):
-    """All constants are empty."""
+    """A model whose constants are all empty."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ def errors_of(*files: Path) -> str:
 
 
 def kept_in(program: Path, folder: Path, inputs: list[torch.Tensor]) -> tuple[Path, Path]:
-    """A bundle and a fat container of the program."""
+    """Writes a bundle and a fat container of the program."""
     bundle, fat = folder / "program.bpte", folder / "program.fat"
     etstream.bundle(program, {"forward": [etstream.TestCase(inputs, [])]}, bundle, unchecked=True, sync=False)
     etstream.write_fat_container({"cpu": program}, fat, sync=False)
@@ -74,7 +74,7 @@ def test_constants_that_are_all_empty_are_an_error_until_they_are_moved_out(tmp_
     assert "found 1 constant, all of them empty" in errors_of(fat)
     with pytest.raises(RuntimeError, match="0x23"):
         _load_for_executorch(str(program)).run_method("forward", (x,))
-    # A runtime has the program of a bundle in memory, where it finds them.
+    # The runtime has a bundle's program in memory, where it finds the constants.
     assert errors_of(bundle) == ""
     assert any("all of them empty" in warning for warning in etstream.verify(bundle).warnings)
     assert torch.equal(_load_for_executorch_from_buffer(program.read_bytes()).run_method("forward", (x,))[0], x)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""etstream.executorch with other releases of ExecuTorch, beside the torch that is there.
+"""Tries etstream.executorch with other releases of ExecuTorch, beside the torch that is there.
 
 Each gives what the release gives by itself, or names what the release does not have. tests/field/install-releases
 puts the releases in build/peer-releases; ETSTREAM_EXECUTORCH_RELEASES names another folder that has them.
@@ -29,7 +29,7 @@ DIFFERS = {
         "install": r"ImportError: install\(\) needs what executorch 1\.3\.1 and torch .* do not have: "
         r"executorch\.devtools\.bundled_program\.serialize\._bundled_program_schema_to_flatbuffer",
         "etrecord": r"ImportError: install\(\) .*",
-        # Its runtime was built for an earlier torch.
+        # The runtime of this release was built for an earlier torch.
         "open_bundle": NOT_LOADED.format(r"1\.3\.1"),
     },
     "1.4.1": {},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files that fsspec opens: to and from real servers on loopback, forward only, in bounded memory."""
+"""Reads and writes files that fsspec opens: to and from real servers on loopback, forward only, in bounded memory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rss_anonymous() -> int:
 
 
 class Forward:
-    """A file that shows where it is written, and how much memory there is."""
+    """A file that notes the most memory of the process as it is written."""
 
     def __init__(self, file: Any) -> None:
         self.file, self.most, self.before = file, 0, rss_anonymous()
@@ -52,7 +52,7 @@ class Forward:
 
 @pytest.fixture
 def sftp_port() -> Iterator[int]:
-    """Of an SFTP server that serves this machine's files."""
+    """Yields the port of an SFTP server that serves this machine's files."""
     script = Path(__file__).with_name("sftp_server.py")
     with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -64,7 +64,7 @@ def test_sftp(sftp_port: int, tmp_path: Path, content: Path) -> None:
     system = fsspec.filesystem("sftp", host="127.0.0.1", port=sftp_port, username="someone", password="secret")
     remote = str(tmp_path / "remote")
     with system.open(remote, "wb") as file:
-        file.set_pipelined(True)  # or each 32 KiB waits for the server
+        file.set_pipelined(True)  # otherwise each 32 KiB waits for the server
         forward = Forward(file)
         etstream.FilePlan.copy(content).write(forward)
     assert Path(remote).read_bytes() == content.read_bytes()
@@ -107,7 +107,7 @@ class RangeHandler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def address(content: Path) -> Iterator[str]:
-    """Of a file on an HTTP server."""
+    """Yields the address of a file on an HTTP server."""
     handler = type("Handler", (RangeHandler,), {"file": content})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = True

@@ -48,7 +48,7 @@ def suites_of(cases: models.CasesByMethod) -> list[MethodTestSuite]:
 
 
 def serialize(emitted: models.Emitted, layout: PteLayout) -> tuple[Cord, dict[str, Cord]]:
-    """What ExecuTorch's own function returns, which others do the work for."""
+    """Returns what ExecuTorch's own function returns, in which other functions do the work."""
     config = ExecutorchBackendConfig(**dataclasses.asdict(layout))
     serializer = FlatTensorSerializer(FlatTensorConfig(128))
     return _serialize.serialize_for_executorch(emitted.output, config, serializer, emitted.named_data)
@@ -165,10 +165,10 @@ def test_named_data_goes_to_a_folder(tmp_path: Path) -> None:
 
 
 class Chance(random.Random):
-    """Data and options by chance."""
+    """A source of random data and options."""
 
     def named_data(self) -> tuple[list[bytes], dict[str, DataEntry]]:
-        """Keys that share buffers, and differ in the alignment that they ask for."""
+        """Returns keys that share buffers, and differ in the alignment that they ask for."""
         buffers = [self.randbytes(self.choice([0, 1, 100, 3000])) for _ in range(6)]
         alignments = [None, 1, 16, 64, 512, 4096]
         keys = [f"key {i}" for i in range(self.randrange(10))]
@@ -201,7 +201,7 @@ def test_segments_lie_where_their_alignments_have_them(name: str, seed: int, mod
     output = model(name).emitted().output
     named_data = NamedDataStoreOutput(*chance.named_data(), {}) if seed % 4 else None
     options = chance.layout()
-    # ExecuTorch's function changes what it is given.
+    # ExecuTorch's function changes its arguments.
     theirs, ours = (
         PTEFile(copy.deepcopy(output.program), copy.deepcopy(output.mutable_data), named_data) for _ in range(2)
     )
@@ -210,7 +210,7 @@ def test_segments_lie_where_their_alignments_have_them(name: str, seed: int, mod
 
 
 def test_data_may_lie_anywhere(model: ModelByName, tmp_path: Path) -> None:
-    """Views, tensors, files and parts of files give the same bytes as bytes do."""
+    """Checks that views, tensors, files and parts of files give the same bytes as bytes do."""
     emitted = model("two_methods").emitted()
     expected = bytes(program_serializer.serialize_pte_binary(PTEFile(emitted.output.program)))
     program = emitted.output.program
@@ -249,7 +249,7 @@ def test_lazy_data_is_file_backed_data(tmp_path: Path) -> None:
 
 
 def test_file_backed_data_lasts_as_long_as_what_was_planned(model: ModelByName, tmp_path: Path) -> None:
-    """As a CUDA backend hands it over: its file goes with the last who knows it."""
+    """Hands over data as a CUDA backend does: its file goes with the last object that refers to it."""
     program = model("mobilenet_v2").emitted().output.program
     expected = bytes(program_serializer.serialize_pte_binary(PTEFile(copy.deepcopy(program))))
     for i, buffer in enumerate(program.constant_buffer):

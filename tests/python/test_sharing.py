@@ -12,7 +12,7 @@ from conftest import Command
 
 @pytest.fixture
 def programs(program: Path, tmp_path: Path) -> list[Path]:
-    """Two of the same weights."""
+    """Writes two programs with the same weights."""
     plain, aligned = tmp_path / "plain.pte", tmp_path / "aligned.pte"
     plain.write_bytes(program.read_bytes())
     etstream.rewrite_program(program, aligned, segment_alignment=4096)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What bytes can be taken from: each source gives the bytes that lie there, in place, or is refused."""
+"""Tests the sources of bytes: each gives the bytes that lie there, in place, or is refused."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_source_is_refused(make: Any, error: type[Exception], message: str) -> N
 
 
 class Broken(io.BytesIO):
-    """Fails at the second read."""
+    """A file that fails at the second read."""
 
     reads = 0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One exported program by several recipes: what comes out runs, and has its weights once."""
+"""Lowers one exported program by several recipes: the results run, and have their weights once."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_what_makes_no_sense_is_refused_before_any_recipe_runs(exported: Exporte
 
 
 class SpecializingBackend(BackendDetails):
-    """Of the shape of ExecuTorch's native backend: its payload is a container, its weights are named data."""
+    """A backend like ExecuTorch's native one: its payload is a container, and its weights are named data."""
 
     @staticmethod
     def preprocess(edge_program: ExportedProgram, compile_specs: list[CompileSpec]) -> PreprocessResult:

@@ -22,7 +22,7 @@ class Plain(torch.Tensor):
 
 
 class Watched(Plain):
-    """One whose operators pass through Python."""
+    """A subclass whose operators pass through Python."""
 
     @classmethod
     def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -31,7 +31,7 @@ class Watched(Plain):
 
 
 class Wrapper(torch.Tensor):
-    """One that has none, and does not say what it is made of."""
+    """A subclass without data of its own, which does not say what it is made of."""
 
     @staticmethod
     def __new__(cls, inner: torch.Tensor) -> Wrapper:

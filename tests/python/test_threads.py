@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ctrl-C, threads and memory: what happens while bytes move."""
+"""Tests Ctrl-C, threads and memory while bytes move."""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ def test_layout_is_written_by_threads_at_once(tmp_path: Path, program: Path, cas
 
 
 def status(field: str) -> int:
-    """A number of this process's memory, in bytes."""
+    """Returns a number about this process's memory, in bytes."""
     with open("/proc/self/status", encoding="ascii") as file:
         (line,) = (line for line in file if line.startswith(field + ":"))
     return int(line.split()[1]) << 10
 
 
 class Watch:
-    """The most anonymous memory at any write()."""
+    """An output that notes the most anonymous memory at any write()."""
 
     def __init__(self) -> None:
         self.before = status("RssAnon")
@@ -138,7 +138,7 @@ def test_no_source_is_copied(tmp_path: Path, make: Any) -> None:
 
 
 def test_copy_is_seen() -> None:
-    """The measurement above would see one."""
+    """Makes sure that the measurement above would see a copy."""
     content = np.ones(64 * MIB, np.uint8)
     watch = Watch()
     etstream.FilePlan.copy(content.tobytes()).write(watch)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The types that the package tells: a program that uses all of it passes mypy, and a wrong one does not."""
+"""Tests the types that the package declares: a program that uses all of it passes mypy, and a wrong one does not."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def checked(folder: Path, version: str, code: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-@pytest.mark.parametrize("version", ["3.10", "3.12"])  # before and since buffers have a type of their own
+@pytest.mark.parametrize("version", ["3.10", "3.12"])  # before and after buffers have a type of their own
 def test_types(version: str, tmp_path: Path) -> None:
     assert checked(tmp_path, version, RIGHT) == (0, "Success: no issues found in 1 source file\n")
     code, said = checked(tmp_path, version, WRONG)

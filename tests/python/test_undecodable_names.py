@@ -17,7 +17,7 @@ ODD = "aQ\udcffZ"
 
 @pytest.fixture
 def odd(tmp_path: Path) -> Path:
-    """A folder of a name that is not UTF-8."""
+    """Returns a folder with a name that is not UTF-8."""
     folder = tmp_path / os.fsdecode(b"x\xff")
     folder.mkdir()
     return folder

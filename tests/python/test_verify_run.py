@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""verify(run=True) runs methods on this Python's ExecuTorch; tests/peer/test_verify_run.py has how they may end."""
+"""Runs methods by verify(run=True) on this Python's ExecuTorch; tests/peer/test_verify_run.py has the ways in which
+they may end."""
 
 from __future__ import annotations
 

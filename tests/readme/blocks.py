@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The blocks of code in README.md, CONTRIBUTING.md and docs/."""
+"""Reads the blocks of code in README.md, CONTRIBUTING.md and docs/."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-# The page whose blocks recipes.py runs, all of them.
+# The page of which recipes.py runs all blocks.
 RECIPES = ROOT / "docs" / "recipes.md"
 
 FENCED = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?:^    .*\n(?:\n(?=    ))?)+", re.MULTILINE)
 SECTION = re.compile(r"^## (.*)$", re.MULTILINE)
-# A synopsis is written by the command itself; see command_page.py.
+# A synopsis that the command itself writes; see command_page.py.
 GENERATED = re.compile(r"^<!-- etstream [\w ]+ -->\n.*?^<!-- end -->\n", re.MULTILINE | re.DOTALL)
 
 
@@ -23,7 +23,7 @@ GENERATED = re.compile(r"^<!-- etstream [\w ]+ -->\n.*?^<!-- end -->\n", re.MULT
 class Block:
     page: Path
     language: str
-    file: str  # the name behind the language: of the file that it is
+    file: str  # the name behind the language, of the file that the block is
     text: str
 
     @property
@@ -35,12 +35,12 @@ class Block:
 
 
 def blocks_of(page: Path) -> list[Block]:
-    """Those fenced, in their order, then those indented by four, which have no language."""
+    """Returns the fenced blocks in their order, then those indented by four, which have no language."""
     return _blocks_in(page, GENERATED.sub("", page.read_text(encoding="utf-8")))
 
 
 def recipes() -> dict[str, list[Block]]:
-    """The blocks of the page of recipes, by the heading that they stand under."""
+    """Returns the blocks of the page of recipes, by the heading that they stand under."""
     _, *parts = SECTION.split(RECIPES.read_text(encoding="utf-8"))
     return {heading: _blocks_in(RECIPES, text) for heading, text in zip(parts[::2], parts[1::2], strict=True)}
 
@@ -59,6 +59,6 @@ def blocks() -> list[Block]:
 
 
 def block(page: str, start: str) -> str:
-    """The one of a page, "docs/python.md", whose first line begins so."""
+    """Returns the block of a page, "docs/python.md", whose first line begins with `start`."""
     (found,) = (one.text for one in blocks_of(ROOT / page) if one.first.startswith(start))
     return found

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The pages' commands that build, install and link the library; and where each block of code is run, or why it is not."""
+"""Runs the pages' commands that build, install and link the library, and lists where each block of code is run, or why
+it is not."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ BUILD_BLOCKS = "tests/readme/build_blocks.py"
 PYTHON_BLOCKS = "tests/readme/python_blocks.py"
 RECIPES = "tests/readme/recipes.py"
 HEADERS = "tests/headers compiles it"
-# By page and first line: where each block is run, or why it is not. Consoles, JSON and files are console_blocks.py's.
+# The place where each block is run, or the reason why it is not, by page and first line. Consoles, JSON and files are
+# console_blocks.py's.
 BLOCKS = {
     "README.md: examples/run ": "tests/run can't run itself; tests/setup/bare_root runs the first two",
     "README.md: .ci/install-packages build ": BUILD_BLOCKS,
@@ -62,7 +64,7 @@ BLOCKS = {
     " tests/peer/test_ready_made_rules.py runs it on small ones",
 }
 
-# Of the commands that users run as root, the one that installs goes to a folder.
+# A stand-in for sudo: of the commands that users run as root, the one that installs goes to a folder.
 SUDO = f"""#!/bin/sh
 [ "$1" != cmake ] || DESTDIR={HERE}/root exec "$@"
 PATH=${{PATH#*:}} exec sudo "$@"
@@ -84,13 +86,13 @@ def install() -> None:
     stub.parent.mkdir()
     stub.write_text(SUDO, encoding="utf-8")
     stub.chmod(0o755)
-    # As in a fresh clone: what was configured before is not asked.
+    # A fresh clone has no earlier configuration, so this removes it.
     (ROOT / "build" / "release" / "CMakeCache.txt").unlink(missing_ok=True)
     shell(block("README.md", ".ci/install-packages build "), ROOT, PATH=f"{stub.parent}:{os.environ['PATH']}")
 
 
 def project(name: str) -> Path:
-    """A folder with the program in README.md, and the files that it opens."""
+    """Makes a folder with the program in README.md, and the files that it opens."""
     folder = HERE / name
     shutil.copytree(ROOT / "examples", folder)
     lines = block("README.md", '#include "etstream/bundled_program.h"').splitlines(keepends=True)
@@ -105,7 +107,7 @@ def project(name: str) -> Path:
 
 
 def check_bundle(folder: Path) -> None:
-    """The program's bundle is the command's."""
+    """Checks that the program's bundle is the command's."""
     bundle = [PREFIX / "bin" / "etstream", "bundle", "model.pte", "--cases", "cases.json", "-o", "command.bpte"]
     subprocess.run(bundle, cwd=folder, check=True)
     if not filecmp.cmp(folder / "model.bpte", folder / "command.bpte", shallow=False):

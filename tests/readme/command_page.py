@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Proves that a page has the options of the command as the command itself has them.
+"""Proves that a page lists the options of the command as the command itself does.
 
     python3 command_page.py PAGE.md ETSTREAM_DOCUMENTATION [--renew]
 
 A section of the page from `<!-- NAME -->` to `<!-- end -->` is what `etstream_documentation markdown` writes for the
-subcommand NAME. --renew puts that there.
+subcommand NAME. --renew writes it into the page.
 """
 
 import re

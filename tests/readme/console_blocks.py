@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs the blocks of language `console` as they stand in README.md, CONTRIBUTING.md and docs/, and parses those of JSON; but
-not those of docs/recipes.md, which recipes.py runs.
+"""Runs the blocks of language `console` in README.md, CONTRIBUTING.md and docs/ as they are, and parses those of JSON,
+except those of docs/recipes.md, which recipes.py runs.
 
     python3 console_blocks.py ETSTREAM [--renew]
 
-A line that begins with "$ " is a command for bash; the lines that follow it are what it has to print, on either stream.
-A line "..." stands for any lines. A block with a name behind its language has lines of that file, or, where there is none
-in the repository, is that file. The blocks of a page run in its order, in one folder with the files of examples/, the
-schema of programs and small checkpoints. --renew puts what is printed into the page, where that is something else.
+A line that begins with "$ " is a command for bash; the lines that follow are the output that it has to print, on either
+stream. A line "..." stands for any lines. A block with a name behind its language has lines of that file or, if the
+repository has no such file, is that file. The blocks of a page run in its order, in one folder with the files of
+examples/, the schema of programs and small checkpoints. --renew puts output that differs into the page.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STEP = re.compile(r"^\$ (.*\n)((?:(?!\$ ).*\n)*)", re.MULTILINE)
 
 
 def write_checkpoint(path: Path) -> None:
-    """A small checkpoint with names as Hugging Face's have them, of 516 bytes of data."""
+    """Writes a small checkpoint with names like Hugging Face's, of 516 bytes of data."""
     shapes = {
         "model.embed_tokens.weight": [16, 8],
         "model.layers.0.self_attn.q_proj.weight": [8, 8],
@@ -61,7 +61,7 @@ def is_as_expected(printed: str, expected: str) -> bool:
 
 
 def check_file(block: Block, folder: Path) -> Iterator[str]:
-    """The file that a block is, or has lines of."""
+    """Yields an error unless the block is a file, or has lines of one."""
     file = ROOT / block.file
     if not file.exists():
         (folder / block.file).write_text(block.text, encoding="utf-8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Proves the table of folders in a page: it has those of src/, in the order in which they may include each other.
+"""Proves that the table of folders in a page has those of src/, in the order in which they may include each other.
 
     python3 folders.py PAGE.md ROOT
 """
@@ -20,7 +20,7 @@ def main() -> int:
     page, root = Path(sys.argv[1]), Path(sys.argv[2])
     rows = [folder for names in ROW.findall(page.read_text(encoding="utf-8")) for folder in NAME.findall(names)]
     problems = [f"{page}: there is no folder {folder}" for folder in rows if not (root / "src" / folder).is_dir()]
-    # A folder of folders alone stands before these.
+    # A folder that has only folders stands before these.
     found = [folder for folder in rows if folder in FOLDERS or not any(f.startswith(folder + "/") for f in FOLDERS)]
     if found != FOLDERS:
         problems.append(f"{page}: the table has {found}, expected {FOLDERS}")

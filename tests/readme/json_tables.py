@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the command reports with --json is what the tables of docs/command.md say.
+"""Proves that the command's reports with --json have what the tables of docs/command.md say.
 
     python3 json_tables.py PAGE.md ETSTREAM ROOT
 
@@ -22,14 +22,14 @@ ROW = re.compile(r"\| `([\w.\[\]]+)`( °)? \| (\w+) \| .*\|")
 
 
 def named(name: str) -> list[str]:
-    """Commands that write a program of which one constant has a name, as NAME.json says."""
+    """Returns commands that write a program in which one constant has a name, as NAME.json says."""
     return [
         f"pte model.pte --constants-to {name}.ptd --keys {name}.json -o thin.pte --json",
         f"pte thin.pte --constants-from {name}.ptd -o {name}.pte --json",
     ]
 
 
-# Each is run in a folder with the examples and some golden files; what a command writes is there for those after it.
+# The commands run in a folder with the examples and some golden files; later commands find the output of earlier ones.
 COMMANDS = {
     "What was written": [
         "bundle model.pte --cases cases.json -o model.bpte --json",
@@ -81,16 +81,16 @@ COMMANDS = {
     "diff": ["diff model.bpte segmented.bpte --json", "diff model.pte small.pte --json", "diff model.pte model.pte --json",
              "diff delegated.pte other.pte --json"],
 }
-# Those of programs with branches, and with delegates of other backends, which none of the files is.
+# The fields of programs with branches, and with delegates of other backends, which no file here has.
 UNSEEN = {"calls[].destination", "named_data_users"}
 
-# Tells of a phase as programs do.
+# A script that reports a phase as programs do.
 PHASE = """read seconds rest </proc/uptime
 echo "B $$ $$ ${seconds%.*}000000000 0 0 0 0 0 0 0 1 export" >>"$ETSTREAM_PROFILE"
 python3 -c 'taken = bytearray(256 << 20)'
 """
 
-# Answers as a Python with ExecuTorch does.
+# A script that answers as a Python with ExecuTorch does.
 PYTHON = """#!/bin/sh
 echo '{"ready": true}'
 while read -r task; do
@@ -109,7 +109,7 @@ done
 
 
 def read_tables(page: Path) -> dict[str, dict[str, tuple[bool, str]]]:
-    """By heading, and by field: whether it may be absent, and its type."""
+    """Returns, by heading and by field, whether the field may be absent, and its type."""
     tables: dict[str, dict[str, tuple[bool, str]]] = {}
     heading = ""
     for line in page.read_text(encoding="utf-8").split("## Reports as JSON")[1].splitlines():
@@ -121,7 +121,7 @@ def read_tables(page: Path) -> dict[str, dict[str, tuple[bool, str]]]:
 
 
 def check(value: object, name: str, table: dict[str, tuple[bool, str]], seen: set[str]) -> Iterator[str]:
-    """What is wrong with the part `name` of a report; `seen` gets the fields that are there."""
+    """Yields the errors in the part `name` of a report; adds the fields that are there to `seen`."""
     if isinstance(value, list):
         for item in value:
             yield from check(item, f"{name}[]", table, seen)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Proves that what the pages of this repository link to is there, and the paths that they name.
+"""Proves that the targets of links in the pages of this repository exist, and the paths that they name.
 
     python3 links.py ROOT
 
@@ -19,7 +19,8 @@ YET_TO_COME = "NAME"
 
 
 def anchors_of(page: Path) -> set[str]:
-    """Of the headings: in lower case, without punctuation, with - for a space; of one that comes again -1, -2..."""
+    """Returns the anchors of the headings: in lower case, without punctuation, with - for a space; a heading that comes
+    again gets -1, -2..."""
     found: set[str] = set()
     for heading in HEADING.findall(FENCED.sub("", page.read_text(encoding="utf-8"))):
         anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The pages' blocks in Python, and that which runs a bundle on ExecuTorch's runtime, with real objects for the names that
-they use. In an activated environment that has the package and ExecuTorch."""
+"""Runs the pages' blocks in Python, and the one that runs a bundle on ExecuTorch's runtime, with real objects for the
+names that they use. It needs an activated environment that has the package and ExecuTorch."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Model(torch.nn.Module):
 
 
 def model_names() -> dict[str, Any]:
-    """A model that was exported, and its test cases."""
+    """Returns an exported model and its test cases, by the names that the pages use."""
     torch.manual_seed(0)
     model = Model().eval()
     inputs = (torch.randn(2, 4),)
@@ -53,7 +53,7 @@ def model_names() -> dict[str, Any]:
 
 
 def run(page: str, start: str, names: dict[str, Any]) -> dict[str, Any]:
-    """Runs the block of a page whose first line begins so; gives all names that there are then."""
+    """Runs the block of a page whose first line begins with `start`, and returns all names afterwards."""
     code = block(page, start)
     print(code, flush=True)
     exec(compile(code, f"{page}: {start}", "exec"), names)  # noqa: S102 it is ours
@@ -61,7 +61,7 @@ def run(page: str, start: str, names: dict[str, Any]) -> dict[str, Any]:
 
 
 def flatc_script() -> None:
-    """ExecuTorch calls the script where it calls flatc."""
+    """Checks that ExecuTorch calls the script where it calls flatc."""
     script = HERE / "flatc"
     script.write_text(block("docs/command.md", "#!/bin/sh"), encoding="utf-8")
     script.chmod(0o755)
@@ -78,7 +78,7 @@ def flatc_script() -> None:
 
 
 def local_fsspec() -> SimpleNamespace:
-    """fsspec, with a folder in the place of the host."""
+    """Returns fsspec with a folder in the place of the host."""
 
     @contextmanager
     def opened(url: str, mode: str) -> Iterator[Any]:
@@ -116,7 +116,7 @@ def files_in_python() -> None:
 def adaptors() -> None:
     names = run("docs/python.md", "from etstream import executorch as adaptors", model_names())
     saved = Path("model.pte").read_bytes()
-    # With no adaptor in place.
+    # No adaptor is in place here.
     assert names["manager"].buffer == saved
     Path("model.bpte").unlink()
     run("docs/python.md", "with adaptors.install():", {"adaptors": names["adaptors"], **model_names()})
@@ -127,7 +127,7 @@ def adaptors() -> None:
 
 
 def runtime() -> None:
-    """The last one builds in the tree, and runs the bundle of the example."""
+    """Runs the last block, which builds in the tree, and runs the bundle of the example."""
     bundle = ROOT / "model.bpte"
     examples = ROOT / "examples"
     etstream.bundle(examples / "model.pte", examples / "cases.json", bundle)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs the blocks of docs/recipes.md as they stand there, from the first to the last, in an activated environment that has
-the package and ExecuTorch.
+"""Runs the blocks of docs/recipes.md as they are, from the first to the last, in an activated environment that has the
+package and ExecuTorch.
 
     python recipes.py [--renew] [HEADING]...
 
-Each recipe is a section, and runs in a folder of its own in build/recipes; HEADING takes only those whose heading begins
-so. A block with a name behind its language is that file; commands of one of `console` have to succeed and to print what it
-shows, those of one of `sh` to succeed. A recipe ends at the first that does not, and leaves its folder. --renew puts what
-is printed into the page.
+Each recipe is a section, and runs in a folder of its own in build/recipes; HEADING selects the recipes whose heading
+begins with it. A block with a name behind its language is that file. The commands of a `console` block have to succeed
+and to print the lines that it shows; those of an `sh` block have to succeed. A recipe ends at the first command that
+fails, and leaves its folder. --renew puts the output into the page.
 
-The page limits memory by systemd-run. Where that does not work, systemd_run.py takes its place; where no memory cgroup can
-be made at all, nothing is limited, and the steps that end with 137, which is what the page shows of a command that the
-system kills, are left out.
+The page limits memory by systemd-run. If that does not work, systemd_run.py takes its place. If no memory cgroup can be
+made at all, nothing is limited, and the steps that end with 137, the status of a command that the system kills, are
+left out.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ HERE = ROOT / "build" / "recipes"
 LIMIT = ["systemd-run", "--user", "--scope", "--quiet", "-p", "MemoryMax=64M", "-p", "MemorySwapMax=0"]
 TOO_MUCH = [sys.executable, "-c", "bytearray(256 << 20)"]
 STAND_IN = Path(__file__).with_name("systemd_run.py")
-# Passes the command on, after the options of LIMIT.
+# A script that runs the command that follows the options of LIMIT.
 NO_LIMIT = '#!/bin/sh\nshift 7\nexec "$@"\n'
 KILLED = "137\n"
 
 
 def limit_holds() -> bool:
-    """Returns whether LIMIT runs what takes little, and nothing that takes more."""
+    """Returns whether LIMIT runs a command that takes little memory, and no command that takes more."""
     try:
         limited = subprocess.run([*LIMIT, "true"], capture_output=True, check=False).returncode == 0
         return limited and subprocess.run([*LIMIT, *TOO_MUCH], capture_output=True, check=False).returncode != 0
@@ -50,8 +50,8 @@ def limit_holds() -> bool:
 
 
 def provide_limit(folder: Path) -> bool:
-    """Returns whether a command is killed by `systemd-run` where it takes more than it may. Puts a command of that name into
-    the folder, and the folder on the path, where there is none that does."""
+    """Returns whether `systemd-run` kills a command that takes more than it may. If the system has none that does, puts
+    such a command into the folder, and the folder on the path."""
     if limit_holds():
         return True
     command = folder / "systemd-run"
@@ -66,7 +66,7 @@ def provide_limit(folder: Path) -> bool:
 
 
 def check_block(block: Block, folder: Path, renew: bool, limited: bool) -> Iterator[str]:
-    """Yields what went otherwise than the page says."""
+    """Yields the differences from the page."""
     if block.file:
         print(f"{block.language} {block.file}", flush=True)
         yield from check_file(block, folder)
@@ -85,7 +85,7 @@ def check_block(block: Block, folder: Path, renew: bool, limited: bool) -> Itera
 
 
 def check_recipe(heading: str, renew: bool, limited: bool) -> str:
-    """Returns the first problem, or all of them where they are put into the page; an empty text where all is well."""
+    """Returns the first problem, or all of them if they are put into the page; an empty text if all is well."""
     folder = HERE / re.sub(r"\W+", "-", heading)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stands in for `systemd-run --user --scope` where there is no systemd, as in a container.
+"""Stands in for `systemd-run --user --scope` on a system without systemd, such as a container.
 
     systemd_run.py --user --scope [--quiet] -p MemoryMax=SIZE -p MemorySwapMax=0 COMMAND ARGS...
 
-Runs the command in a memory cgroup of its own, of version 1 or 2, which lies below that of the caller. Ends as the command
-does. Exits with 1 and a message where no such group can be made.
+Runs the command in a memory cgroup of its own, of version 1 or 2, which lies below that of the caller. Ends as the
+command does. Exits with 1 and a message if no such group can be made.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def size_of(text: str) -> int:
 
 
 def folders() -> Iterator[tuple[Path, str]]:
-    """Yields the groups below which one may be made, and the name of the file that has a group's limit."""
+    """Yields the groups below which a group may be made, and the name of the file that has a group's limit."""
     own: dict[str, str] = {}
     for line in OWN.read_text(encoding="utf-8").splitlines():
         _, controllers, path = line.split(":", 2)
@@ -46,7 +46,7 @@ def folders() -> Iterator[tuple[Path, str]]:
 
 
 def make_group(limit: int) -> Path:
-    """Makes a group with that limit in bytes. Raises an OSError where none can be made."""
+    """Makes a group with that limit in bytes. Raises an OSError if none can be made."""
     reasons = ["no memory cgroup is mounted"]
     for parent, limit_file in folders():
         group = parent / f"etstream-recipes-{os.getpid()}"
@@ -56,7 +56,7 @@ def make_group(limit: int) -> Path:
             reasons.append(str(error))
             continue
         try:
-            # There is none where the group above does not hand the controller down.
+            # The file is missing if the group above does not hand the controller down.
             os.stat(group / limit_file)
             (group / limit_file).write_text(str(limit), encoding="utf-8")
             for swap, value in (("memory.memsw.limit_in_bytes", str(limit)), ("memory.swap.max", "0")):

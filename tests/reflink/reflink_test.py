@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs are shared with their bundles, not copied, where the file system can.
+"""Shows that programs are shared with their bundles, not copied, if the file system can do that.
 
     ETSTREAM=COMMAND reflink_test.py xfs|btrfs|ext4
 
-mounts such a file system from a file, which needs root, and says loudly where that can't be done. On ext4, which
-can't share, all that follows must be copied, and the same checks of content pass.
+mounts such a file system from a file, which needs root, and says loudly if that can't be done. On ext4, which can't
+share, everything must be copied, and the same checks of content pass.
 """
 
 import os
@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 MIB = 1 << 20
 DISK = 640 * MIB
 LARGE = 10 << 30
-TAIL = 1234  # what the program has beyond whole blocks
+TAIL = 1234  # the bytes of the program beyond whole blocks
 
 SYSTEM = sys.argv.pop() if len(sys.argv) > 1 else ""
 MAKE = {
@@ -42,7 +42,7 @@ def etstream(*arguments: str | Path) -> str:
 
 
 def mounted(folder: Path) -> bool:
-    """Whether the file system could be mounted at `folder`/disk."""
+    """Returns whether the file system could be mounted at `folder`/disk."""
     image, disk = folder / "image", folder / "disk"
     disk.mkdir()
     image.touch()
@@ -68,7 +68,7 @@ class Reflink(unittest.TestCase):
         shutil.copy(EXAMPLES / "model.pte", self.model)
 
     def grow_model(self, size: int, *, sparse: bool = False) -> None:
-        """Have the program be followed by random bytes, which the checks of a program only warn of."""
+        """Appends random bytes to the program, which the checks of a program only warn of."""
         with self.model.open("r+b") as file:
             file.seek(0, os.SEEK_END)
             while not sparse and file.tell() < size:
@@ -83,7 +83,7 @@ class Reflink(unittest.TestCase):
         return out
 
     def shared(self, path: Path) -> int:
-        """How many bytes of the file another file has as well."""
+        """Returns how many bytes of the file another file has as well."""
         block, blocks = 4096, 0
         for line in run("filefrag", "-v", "-b4096", path).splitlines():
             parts = line.replace(":", " ").split()
@@ -92,7 +92,7 @@ class Reflink(unittest.TestCase):
         return block * blocks
 
     def assert_shared(self, path: Path, size: int) -> None:
-        """All whole blocks of a program of this size are shared, or nothing is where nothing can be."""
+        """Checks that all whole blocks of a program of this size are shared, or nothing if nothing can be."""
         self.assertEqual(self.shared(path), size // 4096 * 4096 if SHARES else 0)
 
     def test_a_segmented_bundle_shares_its_program_and_is_the_same_as_a_copy(self) -> None:
@@ -139,7 +139,7 @@ class Reflink(unittest.TestCase):
         size = 4 * MIB + TAIL
         self.grow_model(size)
         self.assert_shared(self.bundle("aligned.bpte", "--program-alignment", "4096"), size)
-        # In ExecuTorch's own layout it lies between blocks, and is copied.
+        # In ExecuTorch's own layout the program lies between blocks, and is copied.
         self.assertEqual(self.shared(self.bundle("plain.bpte")), 0)
 
     def test_ten_gibibytes_take_no_room(self) -> None:

@@ -29,8 +29,8 @@ FOLDERS = """
 """.split()
 OUTSIDE = {
     "cli": "core/base/* present/*",
-    # The module makes Python's objects and streams with what the public headers hide: schemas that it packs Python
-    # objects with, descriptors, the heap of the running process; and raises what a check found.
+    # The module makes Python's objects and streams with parts that the public headers hide: schemas that it packs
+    # Python objects with, descriptors, and the heap of the running process. It raises the errors that a check found.
     "python": "core/base/* present/* core/io/descriptor_posix.h flatbuffer/schema.h"
     " flatbuffer/schema_packer.h flatbuffer/value_reader.h formats/tensor/dimensions.h formats/tensor/strided_source.h"
     " formats/bpte/bundled_program_schema.h formats/bpte/case_check.h formats/bpte/case_layout.h"
@@ -53,11 +53,11 @@ OPERATING_SYSTEM = re.compile(
     r"|(unistd|fcntl|dirent|poll|pthread|signal|dlfcn|termios|pwd|grp|libproc)\.h"
 )
 SYSTEM_FILES = ("_posix", "_linux", "_apple")
-STANDARD = re.compile(r"[a-z0-9_]+")  # no .h: <vector>, <cstdio>
+STANDARD = re.compile(r"[a-z0-9_]+")  # names without .h: <vector>, <cstdio>
 
 
 def owner_of(root: Path, header: str) -> str | None:
-    """The folder that a public header ("etstream/sink.h") belongs to."""
+    """Returns the folder that a public header ("etstream/sink.h") belongs to."""
     if Path(header).parent.name == "executorch":
         return "executorch"
     stem = Path(header).stem
@@ -69,14 +69,14 @@ def owner_of(root: Path, header: str) -> str | None:
 
 
 def folder_of(root: Path, relative: Path) -> str | None:
-    """The folder of src/ that a file, of src/ or of include/, belongs to."""
+    """Returns the folder of src/ that a file, of src/ or of include/, belongs to."""
     if relative.parts[0] == "include":
         return owner_of(root, str(relative))
     return relative.parent.relative_to("src").as_posix()
 
 
 def check_file(root: Path, path: Path) -> list[str]:
-    """What is wrong with the includes of one file, a line each."""
+    """Returns a line for each error in the includes of one file."""
     relative = path.relative_to(root)
     public = relative.parts[0] == "include"
     folder = folder_of(root, relative)
@@ -113,7 +113,7 @@ def check_file(root: Path, path: Path) -> list[str]:
 
 
 def check_lists(root: Path, files: list[Path]) -> list[str]:
-    """What the lists have that is not so: folders that are not there, private headers that nothing needs."""
+    """Returns the errors in the lists: folders that are not there, and private headers that nothing needs."""
     problems = [f"FOLDERS: there is no src/{f}" for f in FOLDERS if not (root / "src" / f).is_dir()]
     for folder, patterns in OUTSIDE.items():
         texts = [path.read_text(encoding="utf-8") for path in files if folder_of(root, path.relative_to(root)) == folder]

@@ -59,7 +59,7 @@ class CheckIncludes(unittest.TestCase):
 
     def test_the_command_uses_public_headers(self) -> None:
         self.assertIn("not public", self.problems("src/cli/main.cpp", '#include "core/io/transfer.h"'))
-        # The reports are compiled into the command; what they stand on is the library's, which does not export it.
+        # The reports are compiled into the command; the library's code that they need is not exported.
         self.assertIn("not public", self.problems("src/cli/main.cpp", '#include "files/any_file.h"'))
         self.assertEqual("", self.problems("src/cli/main.cpp", '#include "present/reports.h"'))
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Proves that only the command's sources have its options in their messages: others are read in C++ and Python too.
+"""Proves that only the command's sources name its options in their messages, as other messages are also read in C++ and
+Python.
 
     python3 check_messages.py ROOT
 
-Options of flatc, whose calls are answered, are told by the word before them, or the file that they are in.
+Options of flatc, whose calls are answered, are known by the word before them, or by their file.
 """
 
 import ast
@@ -17,7 +18,7 @@ OF_FLATC = "_flatc.py"
 
 
 def strings_of_cpp(text: str) -> list[tuple[int, str]]:
-    """The string literals and the lines that they are in."""
+    """Returns the string literals and their lines."""
     return [
         (number, literal)
         for number, line in enumerate(text.splitlines(), 1)
@@ -27,7 +28,7 @@ def strings_of_cpp(text: str) -> list[tuple[int, str]]:
 
 
 def strings_of_python(text: str) -> list[tuple[int, str]]:
-    """The strings but those that document, and the lines that they begin in."""
+    """Returns the strings, without docstrings, and the lines that they begin in."""
     tree = ast.parse(text)
     documents = {
         id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -40,7 +41,7 @@ def strings_of_python(text: str) -> list[tuple[int, str]]:
 
 
 def check_file(root: Path, path: Path) -> list[str]:
-    """What is wrong with the messages of one file, a line each."""
+    """Returns a line for each error in the messages of one file."""
     text = path.read_text(encoding="utf-8")
     strings = strings_of_python(text) if path.suffix == ".py" else strings_of_cpp(text)
     return [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Proves that what people read is printed in one place: src/present/print.h, which lets no control character through.
+"""Proves that texts for people are printed in one place: src/present/print.h, which lets no control character through.
 
     python3 check_printing.py ROOT
 """
@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 PRINTS = re.compile(r"\bstd::(printf|fprintf|vprintf|vfprintf|puts|fputs|putchar|fwrite|cout|cerr)\b")
-# What prints other things than words: JSON, which has escapes of its own; pages made from our own words; a bar.
+# The files that print other things than words: JSON, which has escapes of its own; pages made from our own words; a
+# bar.
 OTHERS = {"print.cpp", "json_report.cpp", "inspect_command.cpp", "documentation.cpp", "progress_bar.cpp"}
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Proves that the tables and fields of a schema are named where they are bound, as src/formats/pte/program_fields.h does
-it for programs, and that all others take what is bound there.
+"""Proves that the tables and fields of a schema are named only where they are bound, as in
+src/formats/pte/program_fields.h for programs, and that all other files use those bindings.
 
     python3 check_program_names.py ROOT
 
-Looks at the string literals of those who read such files ("NamedData", "key", "NamedData.key"), and at reads of fields
-by name anywhere.
+Looks at the string literals of the sources that read such files ("NamedData", "key", "NamedData.key"), and at reads of
+fields by name anywhere.
 """
 
 import re
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from check_messages import strings_of_cpp
 
-# Schemas, who reads their files, and who of them binds names.
+# The schemas, the sources that read their files, and the one of these that binds the names.
 BOUND = {
     "program.fbs": (("src/formats/pte/", "src/runtime_checks/"), "src/formats/pte/program_fields.h"),
     "xnnpack_graph.fbs": (
@@ -30,7 +30,7 @@ READ = re.compile(
 
 
 def names_of_schema(schema: str) -> set[str]:
-    """Tables, fields, and fields with their table before them."""
+    """Returns tables, fields, and fields with their table before them."""
     names = set()
     for table, body in re.findall(r"^table (\w+) \{(.*?)\}", schema, re.MULTILINE | re.DOTALL):
         fields = re.findall(r"(\w+):[^;]*;", body)
@@ -39,7 +39,7 @@ def names_of_schema(schema: str) -> set[str]:
 
 
 def check_file(path: Path, relative: str, names: dict[str, set[str]]) -> list[str]:
-    """What is wrong with one file, a line each. `names` are those of each schema."""
+    """Returns a line for each error in one file. `names` are those of each schema."""
     text = path.read_text(encoding="utf-8")
     problems = []
     for schema, (readers, binder) in BOUND.items():

@@ -3,10 +3,10 @@
 
     python3 check_specification.py SPEC.md FILE.bpte
 
-A byte table has the columns `| offset | size | field | meaning |` and belongs to the heading above it, which
-says the structure's size: "### Header (64 bytes)". Its rows follow each other from 0 on. A meaning that begins
-with a literal in backticks says what the field always is. FILE, which has hashes and parts, is read by the
-tables alone. Hashes are not computed.
+A byte table has the columns `| offset | size | field | meaning |` and belongs to the heading above it, which says the
+structure's size: "### Header (64 bytes)". Its rows follow each other from 0 on. A meaning that begins with a literal in
+backticks gives the field's only value. FILE, which has hashes and parts, is read by the tables alone. Hashes are not
+computed.
 """
 
 import mmap
@@ -21,7 +21,7 @@ TABLES = ["Start", "Header", "Directory header", "Segment entry", "Part entry"]
 
 
 def read_tables(path: Path, problems: list[str]) -> dict:
-    """By structure: its size, and by field: offset, size and literal."""
+    """Returns, by structure, its size, and the offset, size and literal of each field."""
     tables, heading, size, in_table = {}, "", "0", False
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         cells = [cell.strip() for cell in line.strip("| ").split("|", 3)] if line.startswith("|") else []
@@ -46,7 +46,7 @@ def read_tables(path: Path, problems: list[str]) -> dict:
 
 
 class Checker:
-    """Reads a file by the tables, and keeps what is wrong."""
+    """A reader of a file by the tables, which keeps the errors."""
 
     def __init__(self, tables: dict, file: mmap.mmap, problems: list[str]) -> None:
         self.tables, self.file, self.problems = tables, file, problems
@@ -55,7 +55,7 @@ class Checker:
         self.problems += [] if right else [f"FILE: expected {what}"]
 
     def read(self, name: str, at: int) -> dict:
-        """The fields of the structure at `at`; those of 16 bytes are hashes and stay bytes."""
+        """Returns the fields of the structure at `at`; those of 16 bytes are hashes and stay bytes."""
         size, fields = self.tables[name]
         if at + size > len(self.file):
             raise ValueError(f"FILE: expected {name} at {at} inside its {len(self.file)} bytes")

@@ -14,7 +14,8 @@ from pathlib import Path
 
 
 def output_of(command: dict[str, str]) -> str:
-    """CMake's versions give it as a whole path, as a path in the build's folder, or, as Debian 12's, not at all."""
+    """Returns the output of a compile command. CMake's versions give it as a whole path, as a path in the build's
+    folder or, in Debian 12, not at all."""
     words = shlex.split(command["command"])
     return os.path.join(command["directory"], command.get("output") or words[words.index("-o") + 1])
 

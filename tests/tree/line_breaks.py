@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ways in which break_lines breaks a line of C++."""
+"""Breaks lines of C++ in the ways of break_lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-# What a pattern finds, and what takes its place. clang-format puts spaces around operators and none in templates.
+# The patterns, and what replaces their matches. clang-format puts spaces around operators and none in templates.
 SWAPS = [
     (r" < ", (" <= ", " > ")),
     (r" <= ", (" < ",)),
@@ -31,7 +31,7 @@ SWAPS = [
 NUMBER = re.compile(r"(?<![\w.\0])(0x[0-9a-fA-F]+|0|[1-9]\d*)(?![\w.\0])")
 LITERAL = re.compile(r'R"(\w*)\(.*?\)\1"|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)+\'|//[^\n]*|/\*.*?\*/', re.DOTALL)
 DIGITS_APART = re.compile(r"(?<=\d)'(?=\d)")
-# Their breaks do not compile, or change a first value that is overwritten, or end processes of others.
+# The lines whose breaks do not compile, or change a first value that is overwritten, or end other processes.
 LEFT_ALONE = re.compile(
     r"\s*(#|static_assert|using |namespace |template |friend |case .*:$|[\w:]+ \w+ = 0;)|.*\b(requires\b|kill\()"
 )
@@ -51,7 +51,7 @@ class Break:
 
 
 def without_literals(text: str) -> str:
-    """Returns C++ with each character of literals and comments replaced by one that no pattern finds."""
+    """Returns C++ with each character of literals and comments replaced by one that no pattern matches."""
 
     def blank(match: re.Match[str]) -> str:
         return re.sub(r"[^\n]", "\0", match[0])
@@ -60,7 +60,7 @@ def without_literals(text: str) -> str:
 
 
 def condition(code: str) -> tuple[int, int] | None:
-    """Returns where the condition of an `if` or `while` of one line begins and ends."""
+    """Returns the beginning and the end of the condition of an `if` or `while` of one line."""
     found = re.search(r"\b(if|while) \(", code)
     if not found:
         return None
@@ -75,7 +75,7 @@ def condition(code: str) -> tuple[int, int] | None:
 
 
 def broken_lines(line: str, code: str, next_code: str = "") -> Iterator[str]:
-    """Yields what a line can be broken into. `code` is the line without literals, `next_code` that of the next one."""
+    """Yields the broken forms of a line. `code` is the line without literals, `next_code` that of the next one."""
     if LEFT_ALONE.match(code):
         return
     for pattern, replacements in SWAPS:
@@ -109,7 +109,7 @@ def breaks_of(file: str, text: str) -> list[list[Break]]:
 
 
 def equal_breaks(path: Path) -> dict[tuple[str, str, str], str]:
-    """Reads the breaks that no test can notice, with the reason of each: blocks of four lines, a blank one between."""
+    """Reads the breaks that no test can notice, with the reason of each: blocks of four lines, separated by blanks."""
     blocks = [block.splitlines() for block in path.read_text(encoding="utf-8").strip().split("\n\n")]
     blocks = [block for block in blocks if not block[0].startswith("#")]
     for block in blocks:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shows what break_lines makes of a line, and that the breaks of equal_breaks.txt are of lines that there are."""
+"""Shows how break_lines breaks a line, and that the breaks of equal_breaks.txt are of lines that exist."""
 
 import unittest
 from pathlib import Path
@@ -10,7 +10,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def broken(text: str) -> list[str]:
-    """Returns what the first line of a text can be broken into."""
+    """Returns the broken forms of the first line of a text."""
     return [b.after for line in breaks_of("a.cpp", text) for b in line if b.line == 1]
 
 

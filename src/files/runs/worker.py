@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs methods of a program on ExecuTorch's runtime for etstream's run_methods(), which passes this text to Python.
 
-This process imports ExecuTorch, and forks for each run. It gets lines of JSON on standard input, each with a run, and
-answers each on standard output with how the run ended. It ends when standard input does, and a run with it.
+This process imports ExecuTorch, and forks for each run. It reads lines of JSON from standard input, one for each run,
+and answers each on standard output with how the run ended. When standard input ends, this process and its run end too.
 """
 
 import sys
 
-sys.path[:] = [folder for folder in sys.path if folder]  # not the working folder, which may hold any torch.py
+sys.path[:] = [folder for folder in sys.path if folder]  # leaves out the working folder, which may hold any torch.py
 
 import contextlib  # noqa: E402
 import ctypes  # noqa: E402
@@ -19,10 +19,11 @@ import select  # noqa: E402
 import signal  # noqa: E402
 import threading  # noqa: E402
 
-# The descriptors that it is started with: the program, or a bundle with its test cases; a copy of the program; outputs.
+# The descriptors that this process starts with: the program, or a bundle with its test cases; a copy of the program;
+# outputs; weights.
 FILE, COPY, OUTPUTS, WEIGHTS = range(3, 7)
 MOST_SAID = 65536
-MOST_LINES = 2  # of the log, in a reason
+MOST_LINES = 2  # the most lines of the log that a reason quotes
 NOISE = re.compile(r"cpuinfo|with type id|dim order: \[|^[^A-Za-z]*$|Failed to load .*torchao|KernelCall failed at")
 FATAL = re.compile(r"In function|assert|terminate|what\(\)")
 FAILED_AT = re.compile(r"failed at instruction (\d+):(\d+)")
@@ -36,17 +37,17 @@ class NotMade(Exception):
 
 
 def import_runtime():
-    """Imports ExecuTorch and what registers more kernels, and returns its module."""
+    """Imports ExecuTorch and the modules that register more kernels, and returns ExecuTorch's module."""
     from executorch.extension.pybindings import portable_lib
 
     for module in ("executorch.kernels.quantized", "executorch.extension.llm.custom_ops.custom_ops"):
-        with contextlib.suppress(Exception):  # it may be for another torch
+        with contextlib.suppress(Exception):  # the module may be for another torch
             __import__(module)
     return portable_lib
 
 
 def end_with_etstream(imported):
-    """Ends this process if standard input ends before ExecuTorch is imported, which takes seconds."""
+    """Ends this process if standard input ends while ExecuTorch is being imported, which takes seconds."""
     while not imported.is_set():
         if select.select([0], [], [], 0.1)[0]:
             os._exit(1)
@@ -117,7 +118,7 @@ def input_of(value, task, index):
 
 
 def told(value, at):
-    """Returns what an output is. The bytes of a tensor go to OUTPUTS, from `at` on."""
+    """Returns a description of an output for JSON, and writes the bytes of a tensor to OUTPUTS, from `at` on."""
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):
@@ -155,7 +156,7 @@ def limit(task):
     try:
         with open("/proc/self/status") as status:
             (before,) = (int(line.split()[1]) << 10 for line in status if line.startswith("VmData:"))
-    except OSError:  # a system that keeps to no such limit
+    except OSError:  # this system does not enforce such a limit
         return
     most = before + task["memory"]
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
@@ -164,7 +165,7 @@ def limit(task):
 
 
 def run_here(runtime, task, result):
-    """Ends this process."""
+    """Carries out a run in this process, writes how it ended to `result`, and ends the process."""
     try:
         limit(task)
         end = carry_out(runtime, task)
@@ -181,7 +182,7 @@ def run_here(runtime, task, result):
 
 
 def reason_in(log, is_crash):
-    """Returns the last that the log says of what was wrong, without where in ExecuTorch's sources that is."""
+    """Returns the last lines of the log that say what was wrong, without the places in ExecuTorch's sources."""
     lines = [line.strip() for line in log.decode(errors="replace").splitlines()]
     lines = [line for line in lines if line and not NOISE.search(line)]
     if is_crash:

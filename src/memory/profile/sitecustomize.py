@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `etstream profile` has Python do: it puts this folder in front of PYTHONPATH, and Python imports this module
-before any other. --executorch makes ExecuTorch's steps phases, --callers has Python tell what it does when its memory
-grows, and --memray has memray record.
+"""Prepares Python for `etstream profile`, which puts this folder in front of PYTHONPATH, so that Python imports this
+module before any other. --executorch makes ExecuTorch's steps phases, --callers makes Python tell what it does when its
+memory grows, and --memray makes memray record.
 
-A step is a function of ExecuTorch's or torch's. It is wrapped as soon as its module is imported, before other modules
-take it from there. Steps that a release does not have are passed over.
+A step is a function of ExecuTorch or torch. It is wrapped as soon as its module is imported, before other modules take
+it from there. Steps that a release does not have are skipped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
-# By module: the steps in it, and the names of their phases.
+# The steps of each module, and the names of their phases.
 _STEPS: dict[str, dict[str, str]] = {
     "torch.export": {"export": "export"},
     "torchao.quantization.quant_api": {"quantize_": "quantize"},
@@ -121,10 +121,11 @@ def _import_next() -> None:
 
 
 def _answer_signals() -> None:
-    """Has this process write its stack on a signal, and tells `etstream profile` so: src/memory/profile/caller_watch.h.
+    """Makes this process write its stack on a signal, and tells `etstream profile` so; see
+    src/memory/profile/caller_watch.h.
 
-    faulthandler writes it within the signal's handler, without the interpreter's lock: also during a call that holds
-    the lock, as a call that allocates may. Between signals that costs nothing.
+    faulthandler writes the stack in the signal's handler, without the interpreter's lock. So it also works during a
+    call that holds the lock, as a call that allocates may. Between signals this costs nothing.
     """
     global _stacks
     with contextlib.suppress(KeyError, OSError):
@@ -133,7 +134,7 @@ def _answer_signals() -> None:
             before, _stacks = _stacks, os.memfd_create("etstream-callers")
             number = signal.SIGRTMIN + 11
             faulthandler.register(number, file=_stacks, all_threads=False)
-            if before >= 0:  # that of the process that this one was forked from
+            if before >= 0:  # the file of the process that this one was forked from
                 os.close(before)
             os.write(log, f"C {os.getpid()} {_stacks} {int(number)}\n".encode())
         finally:
@@ -141,7 +142,7 @@ def _answer_signals() -> None:
 
 
 def _record(path: str) -> None:
-    """Has memray record every allocation, of the first Python process alone."""
+    """Makes memray record every allocation of the first Python process, and of no other."""
     try:
         import memray
     except ImportError as error:

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes, reads and checks ExecuTorch's files with memory that does not grow with them.
 
-A *source* is where bytes lie: a path, a buffer (bytes, memoryview, mmap, a NumPy array, a torch tensor on the
-CPU of any dtype; never copied), a readable and seekable binary file, a Source, or a list of such. An *output* is a
-path, an open descriptor, or an object with write(); see FilePlan.write(). Functions may be called from several
-threads at once.
+A *source* is where bytes lie: a path, a buffer (bytes, memoryview, mmap, a NumPy array, a torch tensor on the CPU of
+any dtype; never copied), a readable and seekable binary file, a Source, or a list of these. An *output* is a path, an
+open descriptor, or an object with write(); see FilePlan.write(). Functions may be called from several threads at once.
 """
 
 from __future__ import annotations
@@ -127,7 +126,7 @@ __all__ = [
     "write_tensor_data_shards",
 ]
 
-# They find by name, count and name what they have; the other methods of a Mapping follow from these.
+# These classes have __getitem__, __len__ and __iter__; the other methods of a Mapping follow from these.
 for _kind in (Checkpoint, FatContainerFile):
     _Mapping.register(_kind)
     for _name in ("__contains__", "get", "items", "keys", "values"):

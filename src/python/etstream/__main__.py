@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`python -m etstream` is the command that is installed beside the package."""
+"""Runs the command that is installed beside the package, as `python -m etstream`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Becomes the command that the package was installed with, with the arguments of this process."""
+    """Replaces this process by the command that the package was installed with, with the same arguments."""
     files = metadata.files("etstream") or []
     found = [Path(str(one.locate())).resolve() for one in files if one.name == "etstream" and one.parent.name == "bin"]
     if not found or not found[0].exists():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arguments of one kind that many functions take: errors name them."""
+"""Checks arguments that many functions take, with errors that name the argument."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def integer(argument: str, value: int, most: int = ...) -> int: ...
 @overload
 def integer(argument: str, value: int | None, most: int = ...) -> int | None: ...
 def integer(argument: str, value: int | None, most: int = UINT32) -> int | None:
-    """An integer from 0 to `most`; None for None. Raises TypeError, InvalidArgumentError."""
+    """Returns an integer from 0 to `most`, or None for None. Raises TypeError, InvalidArgumentError."""
     if value is None:
         return None
     number = _index(argument, value, "an int")
@@ -40,7 +40,7 @@ def size(argument: str, value: int | str, *, least: int = ..., most: int = ...) 
 @overload
 def size(argument: str, value: int | str | None, *, least: int = ..., most: int = ...) -> int | None: ...
 def size(argument: str, value: int | str | None, *, least: int = 0, most: int = UINT64) -> int | None:
-    """A number of bytes, an int or as the command takes it, such as "4G"; None for None. Raises TypeError,
+    """Returns a number of bytes, given as an int or in words, such as "4G"; None for None. Raises TypeError,
     InvalidArgumentError."""
     if value is None:
         return None
@@ -56,32 +56,33 @@ def alignment(argument: str, value: int | str) -> int: ...
 @overload
 def alignment(argument: str, value: int | str | None) -> int | None: ...
 def alignment(argument: str, value: int | str | None) -> int | None:
-    """A size of 32 bits that something begins at a multiple of; see size()."""
+    """Returns an alignment in bytes, of at most 32 bits; see size()."""
     return size(argument, value, most=UINT32)
 
 
 def several(argument: str, kind: str, given: Iterable[Value]) -> list[Value]:
-    """A list of what is given. Raises TypeError for text, bytes or a path, whose parts nobody means."""
+    """Returns the given elements as a list. Raises TypeError for a lone str, bytes or path: nobody means its
+    characters."""
     if isinstance(given, (str, bytes, os.PathLike)):
         raise TypeError(f"{argument}: expected {kind}, found {given!r} alone: put it in a list")
     return list(given)
 
 
 def names(argument: str, given: Iterable[str]) -> list[str]:
-    """A list of str, as several() has it. Raises TypeError for other elements too."""
+    """Returns the given names as a list. Raises TypeError as several() does, and for elements that are no str."""
     return [_name(argument, one) for one in several(argument, "names", given)]
 
 
 def by_name(argument: str, given: Mapping[str, Value]) -> list[tuple[str, Value]]:
-    """The items of a mapping whose keys are str. Raises TypeError."""
+    """Returns the items of a mapping whose keys are str. Raises TypeError."""
     if not hasattr(given, "items"):
         raise TypeError(f"{argument}: expected a mapping, found {type(given).__name__}")
     return [(_name(argument, name), value) for name, value in given.items()]
 
 
 def dtype_name(argument: str, given: DtypeLike) -> str:
-    """The name of a dtype: itself, or that of torch's or NumPy's, numpy.float16 for one. Raises TypeError for others,
-    InvalidArgumentError for a dtype of NumPy's that is big-endian."""
+    """Returns the name of a dtype, which is given by name or as one of torch or NumPy, such as numpy.float16. Raises
+    TypeError for anything else, InvalidArgumentError for a big-endian dtype of NumPy."""
     if isinstance(given, str):
         return given
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")

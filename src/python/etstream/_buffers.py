@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Objects whose bytes lie in memory or in a file, but who do not say so by the buffer protocol."""
+"""Gives access to the bytes of objects that hold them in memory or in a file, but do not offer the buffer protocol."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from etstream._errors import InvalidArgumentError, UnsupportedError
 
 
 def exported(array: Any) -> Any:
-    """`array`, or where it is NumPy's a view of its bytes, as not all its dtypes (bfloat16, float8) can be exported.
+    """Returns `array`, or a view of its bytes if it is NumPy's, as some dtypes (bfloat16, float8) can't be exported.
 
-    Raises TypeError for objects, ValueError or BufferError where the bytes are not contiguous.
+    Raises TypeError for an array of objects, ValueError or BufferError if the bytes are not contiguous.
     """
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(array, (numpy.ndarray, numpy.generic)):
@@ -32,7 +32,7 @@ def exported(array: Any) -> Any:
 
 
 def known(value: Any) -> Any:
-    """A source that has the bytes of an object of torch's or ExecuTorch's, in place; None for another object."""
+    """Returns a source of the bytes of an object of torch or ExecuTorch, in place; None for another object."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         return tensor_bytes(value)
@@ -48,15 +48,15 @@ def known(value: Any) -> Any:
         return list(value._buffers)
     file_backed: Any = getattr(cords, "FileBackedData", ())
     if isinstance(value, file_backed):
-        # It may remove its file when it is let go of.
+        # The object may remove its file when it is freed.
         return _core.Source.file(value._path, owner=value)
     return None
 
 
 def tensor_bytes(tensor: Any) -> memoryview:
-    """The elements of a contiguous torch tensor on the CPU, in place; the view keeps it alive.
+    """Returns the elements of a contiguous torch tensor on the CPU, in place; the view keeps the tensor alive.
 
-    Raises what expect_elements() does, and ValueError for one that is elsewhere, or not contiguous.
+    Raises what expect_elements() does, and ValueError if the tensor is elsewhere or not contiguous.
     """
     expect_elements(tensor)
     if tensor.device.type != "cpu":
@@ -72,7 +72,8 @@ def tensor_bytes(tensor: Any) -> memoryview:
 
 
 def bytes_of_storage(tensor: Any, address: int, size: int) -> memoryview:
-    """Bytes in the storage of `tensor`, which nobody else has: reading them fails once the storage has been resized."""
+    """Returns bytes in the storage of `tensor`, an object that nobody else has. Reading the bytes fails once the
+    storage has been resized."""
     storage = tensor.untyped_storage()
     begin, end = storage.data_ptr(), address + size
 
@@ -84,7 +85,7 @@ def bytes_of_storage(tensor: Any, address: int, size: int) -> memoryview:
 
 
 def bytes_of_array(array: Any, address: int, size: int) -> memoryview:
-    """Bytes in the memory of a NumPy array: reading them fails once its owner has been resized."""
+    """Returns bytes in the memory of a NumPy array; reading them fails once their owner has been resized."""
     owner = array
     while isinstance(owner.base, sys.modules["numpy"].ndarray):
         owner = owner.base
@@ -94,14 +95,14 @@ def bytes_of_array(array: Any, address: int, size: int) -> memoryview:
         if owner.__array_interface__["data"][0] != begin or begin + owner.nbytes < end:
             raise InvalidArgumentError("an array was resized after its bytes were planned")
 
-    # Only what an array owns itself can be resized.
+    # Only an array that owns its memory can be resized.
     return memoryview(bytes_at(address, size, array, check if owner.flags.owndata else None)).cast("B")
 
 
 def bytes_at(address: int, size: int, owner: Any, check: Callable[[], None] | None = None) -> Any:
-    """A buffer of the bytes at an address, which may be written to, and which keeps `owner` alive.
+    """Returns a writable buffer of the bytes at an address, which keeps `owner` alive.
 
-    Sources of it call `check` before they read, which raises where the bytes are there no longer.
+    Sources of the buffer call `check` before they read; it raises an error if the bytes are no longer there.
     """
     view: Any = (ctypes.c_ubyte * size).from_address(address)
     view.owner = owner
@@ -110,10 +111,11 @@ def bytes_at(address: int, size: int, owner: Any, check: Callable[[], None] | No
 
 
 def expect_elements(tensor: Any) -> None:
-    """Raises unless a torch tensor is dense, and its elements are all that it is and, on the CPU, are in memory.
+    """Raises an error unless a torch tensor is dense, consists of its elements alone and, on the CPU, has them in
+    memory.
 
-    ValueError for a sparse, nested or meta tensor; TypeError for a quantized one, and for one without data of its own:
-    a subclass that is made of other tensors, a fake or a functional tensor.
+    The error is a ValueError for a sparse, nested or meta tensor. It is a TypeError for a quantized tensor, and for one
+    without data of its own: a subclass that is made of other tensors, a fake or a functional tensor.
     """
     import torch
 
@@ -132,19 +134,20 @@ def expect_elements(tensor: Any) -> None:
 
 
 def _are_in_memory(tensor: Any) -> bool:
-    """Whether a strided tensor's elements are."""
+    """Returns whether a strided tensor's elements are in memory."""
     steps = zip(tensor.shape, tensor.stride())
     end = tensor.storage_offset() + sum((size - 1) * stride for size, stride in steps) + 1
     try:
         return bool(tensor.data_ptr() != 0 and tensor.untyped_storage().nbytes() >= end * tensor.element_size())
-    except RuntimeError:  # a functional tensor's, for one
+    except RuntimeError:  # a functional tensor's methods raise this, for example
         return False
 
 
 def in_memory(source: _core.Source, alignment: int = 1) -> memoryview:
-    """The bytes of a source where they lie: in a buffer, or in a file, mapped so that writing does not change it.
+    """Returns the bytes of a source where they lie: in a buffer, or in a file, mapped so that writing does not change
+    it.
 
-    A copy where they lie in neither, or not at a multiple of `alignment`.
+    Returns a copy if they lie in neither, or not at a multiple of `alignment`.
     """
     held = _core.buffer_of(source)
     if held is not None:
@@ -159,10 +162,11 @@ def in_memory(source: _core.Source, alignment: int = 1) -> memoryview:
 
 
 def mapped(source: _core.Source, *, writable: bool = False) -> memoryview:
-    """The bytes of a source that is a range of a file, mapped so that writing, if allowed, does not change the file.
+    """Maps a source that is a range of a file, and returns its bytes. Writing to them, if allowed, does not change the
+    file.
 
-    No descriptor stays open, as one does by the module mmap: a checkpoint may have thousands of tensors. Raises
-    UnsupportedError for another source, and an empty one; IoError.
+    No descriptor stays open, unlike with the module mmap, as a checkpoint may have thousands of tensors. Raises
+    UnsupportedError for another source and for an empty one, and IoError.
     """
     pages = _core.FileMapping(source, writable)
     found = memoryview(bytes_at(pages.address, source.size, pages)).cast("B")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bundles: programs with test cases."""
+"""Plans, writes and converts bundles: programs with test cases."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ TestCases = (
 
 
 def read_test_cases(path: str | os.PathLike[str]) -> list[_core.TestSuite]:
-    """The suites of a JSON file of test cases.
+    """Returns the suites of a JSON file of test cases.
 
-    Headers of the tensors' files are read, their data is not.
+    Reads the headers of the tensors' files, but not their data.
 
     Raises:
         NotFoundError: the file, or one that it names, is not there.
-        CorruptError: what is not JSON.
-        InvalidArgumentError: what is no test case; names the line, the case and the value.
+        CorruptError: the file is not JSON.
+        InvalidArgumentError: something is no test case; the message names the line, the case and the value.
     """
     return _core.read_test_cases(path)
 
@@ -50,29 +50,29 @@ def plan_bundle(
     flatbuffers: str | None = None,
     metadata: Mapping[str, MetadataValue] | None = None,
 ) -> _core.FilePlan:
-    """The plan of a bundle (.bpte) of a program and test cases for its methods.
+    """Returns the plan of a bundle (.bpte) of a program and test cases for its methods.
 
     Args:
         program: a source: all of a .pte file.
-        cases: the path of a JSON file of test cases; or the cases or the suite of each method; or suites, or one.
-            Cases and suites are etstream's, or ExecuTorch's MethodTestCase and MethodTestSuite. Suites are sorted by
-            their methods' names, as ExecuTorch's BundledProgram has them, unless all are in a list of etstream's,
-            which is written as it comes. Tensors are laid out in the order of dimensions that the method has them
-            in, unless they are a Tensor with a dim_order.
-        format: "bp08" is ExecuTorch's own, of at most 2 GiB and the same bytes; "segmented" has the program
-            and large tensors behind the metadata, of any size, aligned and hashed.
+        cases: the path of a JSON file of test cases; or a mapping of each method to its cases or its suite; or one
+            suite, or several. Cases and suites are etstream's, or ExecuTorch's MethodTestCase and MethodTestSuite.
+            Suites are sorted by their methods' names, as in ExecuTorch's BundledProgram, unless all of them are
+            etstream's in a list, whose order is kept. A tensor is laid out in the method's order of dimensions, unless
+            it is a Tensor with a dim_order.
+        format: "bp08" is ExecuTorch's own format, byte for byte, of at most 2 GiB; "segmented" has the program and
+            large tensors behind the metadata, of any size, aligned and hashed.
         hash: whether a segmented bundle has hashes, by which verify() finds damage.
-        program_alignment: of the program in a BP08 file, in bytes, a power of two from 1 to 65536; 32 is
-            ExecuTorch's.
-        unchecked: leave out the check that the test cases fit the program.
+        program_alignment: the alignment of the program in a BP08 file, in bytes, a power of two from 1 to 65536;
+            ExecuTorch's is 32.
+        unchecked: skip the check that the test cases fit the program.
         as_of: the release of ExecuTorch whose bytes a BP08 file gets, from "1.0" on; the latest by default.
-        flatbuffers: the version of the Python package flatbuffers whose bytes it gets; by default that of the
-            installed one, or the latest where there is none.
-        metadata: what the program in the bundle is to say of its model; see plan_program().
+        flatbuffers: the version of the Python package flatbuffers whose bytes the file gets; by default the installed
+            version, or the latest if none is installed.
+        metadata: what the program in the bundle says of its model; see plan_program().
 
     Raises:
-        InvalidArgumentError: the test cases do not fit the program; names method, case and value. A suite under the
-            name of another method. A version that is none.
+        InvalidArgumentError: the test cases do not fit the program (the message names method, case and value); a suite
+            stands under the name of another method; a version is not known.
         CorruptError: the program can't be read.
         TooLargeError: a BP08 file would be over 2 GiB.
     """
@@ -91,7 +91,7 @@ def plan_bundle(
 
 
 def suites_of(cases: TestCases) -> list[_core.TestSuite]:
-    """The suites that `cases` stands for; see plan_bundle."""
+    """Returns the suites that `cases` stands for; see plan_bundle()."""
     if isinstance(cases, (str, os.PathLike)):
         return read_test_cases(cases)
     if isinstance(cases, Mapping):
@@ -99,7 +99,7 @@ def suites_of(cases: TestCases) -> list[_core.TestSuite]:
         return [_core.TestSuite(method, _cases_of(method, by_method[method])) for method in sorted(by_method)]
     given = list(cases) if isinstance(cases, Iterable) else [cases]
     suites = [_suite_of(suite) for suite in given]
-    # ExecuTorch's BundledProgram sorts its suites. Those of etstream's come as in the file that they are from.
+    # ExecuTorch's BundledProgram sorts its suites. Etstream's suites keep the order of the file that they are from.
     if any(not isinstance(suite, _core.TestSuite) for suite in given):
         suites.sort(key=lambda suite: suite.method_name)
     return suites
@@ -124,7 +124,7 @@ def _cases_of(method: str, given: Iterable[TestCaseLike] | TestSuiteLike) -> Ite
 
 
 def case_of(case: TestCaseLike) -> _core.TestCase:
-    """The test case that `case` stands for; see plan_bundle."""
+    """Returns the test case that `case` stands for; see plan_bundle()."""
     if isinstance(case, _core.TestCase):
         return case
     if not hasattr(case, "inputs") or not hasattr(case, "expected_outputs"):
@@ -178,7 +178,7 @@ def convert(
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.FilePlan:
-    """Writes a bundle in another format, without loss: there and back gives the original bytes.
+    """Writes a bundle in another format without loss; converting it back gives the original bytes.
 
     Args:
         bundle: a source: all of a .bpte file, of either format.

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Error(Exception):
-    """What they all are."""
+    """The base class of etstream's errors."""
 
     filename: str | None = None
     """The file that the message is about."""
@@ -19,58 +19,58 @@ class Error(Exception):
 
     @classmethod
     def about(cls, filename: str, words: str) -> Self:
-        """One whose message begins with the file's name."""
+        """Returns an error whose message begins with the file's name."""
         error = cls(f"{filename}: {words}")
         error.filename = filename
         return error
 
 
 class InvalidArgumentError(Error, ValueError):
-    """The caller asked for something that makes no sense."""
+    """A request that makes no sense."""
 
 
 class CorruptError(Error, ValueError):
-    """A file's bytes contradict its format."""
+    """A file whose bytes contradict its format."""
 
 
 class UnsupportedError(Error):
-    """Valid, but not something that etstream does."""
+    """A valid request or file that etstream does not support."""
 
 
 class TooLargeError(Error):
-    """Over a limit of the format or of the machine."""
+    """A size or a number over a limit of the format or of the machine."""
 
 
 class NotFoundError(Error):
-    """Something is not there: a file, or a name."""
+    """A file or a name that is not there."""
 
 
 def _with_errno(self: OSError) -> tuple[Any, ...]:
-    """For pickle, which leaves the errno out where it is not among the arguments."""
+    """Returns the parts of a pickle, with the errno, which pickle leaves out if it is not among the arguments."""
     return type(self), self.args, {**self.__dict__, "errno": self.errno}
 
 
 class NoSuchFileError(NotFoundError, FileNotFoundError):
-    """A file is not there. Its errno is ENOENT or ENOTDIR."""
+    """A file that is not there. Its errno is ENOENT or ENOTDIR."""
 
     __reduce__ = _with_errno
 
 
 class NoSuchNameError(NotFoundError, KeyError):
-    """A name is not in a file, or none that is known: of a method, a tensor, a segment, rules."""
+    """The name of a method, a tensor, a segment or rules that is not in a file, or that is not known."""
 
     __str__ = Exception.__str__  # a KeyError shows its message in quotes
 
 
 class IoError(Error, OSError):
-    """The operating system refused a read or a write; errno says why, where a call of it failed."""
+    """A read or a write that the operating system refused; errno says why, if a system call failed."""
 
     __reduce__ = _with_errno
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """An allocation failed."""
+    """An allocation that failed."""
 
 
 class ExecutionError(Error, RuntimeError):
-    """ExecuTorch's runtime could not load or run a method."""
+    """A method that ExecuTorch's runtime could not load or run."""

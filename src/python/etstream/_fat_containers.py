@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fat containers: one payload for each backend, in one file."""
+"""Plans and writes fat containers: one payload for each backend, in one file."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from etstream._types import OutputLike, SourceLike
 def plan_fat_container(
     payloads: Mapping[str, SourceLike], *, align: int | str = 1, share_equal: bool = True
 ) -> _core.FilePlan:
-    """The plan of a fat container (NFAT, version 1).
+    """Returns the plan of a fat container (NFAT, version 1).
 
     Args:
-        payloads: sources by name, 1 to 32 characters of ASCII, in the order in which a reader prefers them.
-        align: of where each payload begins in the file, in bytes, a power of two up to 2**30. With 1, payloads of
-            distinct bytes give what ExecuTorch's native backend packs; with a page's size each can be mapped.
-        share_equal: store equal payloads once, which takes reading those of the same size.
+        payloads: sources by name, in the order in which a reader prefers them. Names have 1 to 32 characters of ASCII.
+        align: the alignment of each payload in the file, in bytes, a power of two up to 2**30. With 1, payloads of
+            distinct bytes give the file that ExecuTorch's native backend packs; with a page's size, each payload can be
+            mapped.
+        share_equal: store equal payloads once; to find them, payloads of one size are read.
 
     Raises:
-        InvalidArgumentError: a name or an alignment that is none.
-        TooLargeError: over 65,536 payloads.
+        InvalidArgumentError: a name or an alignment is not allowed.
+        TooLargeError: there are over 65,536 payloads.
     """
     return _core.plan_fat_container(by_name("payloads", payloads), alignment("align", align), share_equal)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flatbuffers of any schema as JSON that loses nothing."""
+"""Converts flatbuffers of any schema to JSON and back, without loss."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Order = Literal["flatc", "python"]
 
 
 class ExactJson:
-    """A schema, for flatbuffers as JSON that loses nothing, and back. May be used by several threads at once.
+    """A schema that converts flatbuffers to JSON and back, without loss. May be used by several threads at once.
 
-    Floats come back as they are, NaN and infinities too; bytes are base64, or are left where they lie. flatc's
-    JSON, which FlatbufferText reads and writes, rounds numbers.
+    Floats come back as they were, NaN and infinities too; bytes become base64, or stay where they lie. flatc's JSON,
+    which FlatbufferText reads and writes, rounds numbers.
     """
 
     def __init__(
@@ -38,19 +38,19 @@ class ExactJson:
     def plan(
         self, json: SourceLike, *, folder: str | os.PathLike[str] | None = None, order: Order = "flatc"
     ) -> _core.FilePlan:
-        """The plan of the flatbuffer that JSON describes.
+        """Returns the plan of the flatbuffer that JSON describes.
 
         Args:
-            json: a source (text is given as bytes). What flatc and ExecuTorch write is taken too.
-            folder: that the paths of data in files are relative to; by default that of the JSON file, or the
+            json: a source (pass text as bytes), which flatc or ExecuTorch may have written too.
+            folder: the folder that paths of data in files are relative to; by default the JSON file's folder, or the
                 current one.
-            order: of objects, which the bytes depend on: flatc's, as .ptd files and XNNPACK's graphs have
-                it, or that of FlatBuffers' Python objects, as .pte and .bpte files have it.
+            order: the order of objects, on which the bytes depend: "flatc", as in .ptd files and XNNPACK's graphs, or
+                "python", the order of FlatBuffers' Python objects, as in .pte and .bpte files.
 
         Raises:
-            InvalidArgumentError: what does not fit the schema, with line and where it is.
-            CorruptError: what is not JSON.
-            TooLargeError: a flatbuffer of 2 GiB.
+            InvalidArgumentError: the JSON does not fit the schema; the message has the line and the place.
+            CorruptError: the source is not JSON.
+            TooLargeError: the flatbuffer would reach 2 GiB.
         """
         if folder is None:
             folder = os.path.dirname(json) if isinstance(json, (str, os.PathLike)) else ""
@@ -66,7 +66,7 @@ class ExactJson:
         sync: bool = True,
         progress: Progress | bool | None = None,
     ) -> _core.FilePlan:
-        """Writes the flatbuffer that JSON describes: plans it as plan() does, writes it as FilePlan.write() does."""
+        """Writes the flatbuffer that JSON describes: plans it with plan(), and writes it with FilePlan.write()."""
         with _core.Inputs():
             plan = self.plan(json, folder=folder, order=order)
             plan.write(output, sync=sync, progress=progress)
@@ -85,20 +85,20 @@ class ExactJson:
         file_name: str | None = None,
         sync: bool = True,
     ) -> None:
-        """Writes a flatbuffer as JSON. What is behind it in the file is not looked at.
+        """Writes a flatbuffer as JSON. Ignores bytes behind it in the file.
 
         Args:
             file: a source.
             output: where the JSON goes; see FilePlan.write().
-            compact: without white space.
-            defaults: show scalars that have their defaults too.
-            identifier: the file has the schema's identifier; False also takes others.
+            compact: write no white space.
+            defaults: also show scalars that have their default values.
+            identifier: expect the schema's identifier in the file; False also takes others.
             size_prefixed: the file begins with its size in 4 bytes, as ETDumps do.
-            leave_out_over: leave out vectors of more bytes than that, and say where they lie in the file.
-            file_name: by which they say it; by default the path of the file, as seen from that of the output.
+            leave_out_over: leave out vectors of more than this many bytes, and say where they lie in the file.
+            file_name: the name of the file that holds these vectors; by default its path, as seen from the output's.
 
         Raises:
-            CorruptError: with the offset, for what does not fit the schema.
+            CorruptError: the file does not fit the schema; the message has the offset.
         """
         if file_name is None:
             file_name = _name_from(output, file)
@@ -117,7 +117,7 @@ class ExactJson:
 
 
 def _name_from(output: OutputLike, file: SourceLike) -> str:
-    """What JSON at `output` calls `file`, so that it is found from there; the name of what is no file."""
+    """Returns the path by which JSON at `output` refers to `file`; for a source that is no file, its name."""
     if not isinstance(file, (str, os.PathLike)):
         return _core.Source(file).name
     path = os.path.abspath(file)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What users call functions and classes."""
+"""Sets the names by which users know functions and classes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import get_type_hints
 
 
 def present(module: ModuleType) -> None:
-    """Has what a module offers be called that module's in messages, help() and pickles."""
+    """Gives a module's functions and classes that module's name, for messages, help() and pickles."""
     for name in module.__all__:
         value = getattr(module, name)
         if isinstance(value, type):
-            hints = get_type_hints(value)  # where it is defined, which is not known any more afterwards
+            hints = get_type_hints(value)  # resolved where the class is defined, which is unknown afterwards
             value.__annotations__ = {field: hints[field] for field in value.__annotations__}
         if callable(value):
             value.__module__ = module.__name__

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Packages of ExecuTorch's native backend (.ptn): a graph and its constants."""
+"""Plans and writes packages of ExecuTorch's native backend (.ptn): a graph and its constants."""
 
 from __future__ import annotations
 
@@ -22,23 +22,24 @@ def plan_native_package(
     align: int | str = 1,
     modified: Sequence[int] | None = None,
 ) -> _core.FilePlan:
-    """The plan of a package (.ptn), byte for byte as ExecuTorch's write_ptn writes it.
+    """Returns the plan of a package (.ptn), byte for byte as ExecuTorch's write_ptn writes it.
 
     Args:
         graph: a source with the graph, a flatbuffer with the identifier NPTG.
-        constants: at least those that the graph asks for: a mapping of names to tensors (torch's on the CPU,
+        constants: at least the constants that the graph asks for: a mapping of names to tensors (torch's on the CPU,
             NumPy's or etstream's, in place where they are contiguous), a Checkpoint, or a path that Checkpoint takes.
-        mutable_keys: names of constants that are state, beside those that the graph changes.
-        align: of members, and of constants whose size is a multiple of it, in bytes, a power of two up to 2**15.
-        modified: year, month, day, hour, minute and second that the graph is stamped with; by default those of
-            SOURCE_DATE_EPOCH, or the local time, as ExecuTorch has them.
+        mutable_keys: names of constants that are state, in addition to those that the graph changes.
+        align: the alignment of members, and of constants whose size is a multiple of it, in bytes, a power of two up to
+            2**15.
+        modified: the year, month, day, hour, minute and second that the graph is stamped with; by default those of
+            SOURCE_DATE_EPOCH, or the local time, as in ExecuTorch.
 
-    Reads all bytes of the constants: their checksum stands before them.
+    Reads all bytes of the constants, as their checksum stands before them.
 
     Raises:
-        InvalidArgumentError: a graph that is none, constants that it asks for and that are not there, state that
-            shares memory with another constant.
-        UnsupportedError: a type that packages have none of.
+        InvalidArgumentError: the source is no graph, a constant that it asks for is missing, or state shares memory
+            with another constant.
+        UnsupportedError: a constant has a type that packages do not support.
     """
     keys = names("mutable_keys", mutable_keys)
     if isinstance(constants, tuple):
@@ -77,8 +78,7 @@ def write_native_package(
 
 
 def _check_apart(constants: Mapping[str, Any], mutable: set[str]) -> None:
-    """Refuses state whose tensor shares a storage with another, as write_ptn does; copies made later would tear them
-    apart."""
+    """Refuses state whose tensor shares a storage, as write_ptn does; later copies would separate the two."""
     by_storage: dict[tuple[str, int], list[str]] = {}
     for key, value in constants.items():
         storage = getattr(value, "untyped_storage", None)

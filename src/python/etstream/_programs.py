@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs (.pte): taken apart, and written again."""
+"""Takes programs (.pte) apart, and writes them again."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MetadataValue = str | bytes | int | float | Sequence[int]
 
 
 class ProgramPlan(NamedTuple):
-    """The plan of a program, and of the tensor data that goes with it where constants are moved out."""
+    """The plan of a program, and of the tensor data that constants are moved out to."""
 
     program: _core.FilePlan
     tensor_data: _core.FilePlan | None
     shards: tuple[_core.FilePlan, ...] = ()
-    """With split_max_size, in the place of `tensor_data`."""
+    """The plans of shards that replace `tensor_data` with split_max_size."""
 
 
 def plan_program(
@@ -50,48 +50,49 @@ def plan_program(
     metadata: Mapping[str, MetadataValue] | None = None,
     split_max_size: int | str | None = None,
 ) -> ProgramPlan:
-    """The plan of a program (.pte) from another one, or from a description of it in JSON.
+    """Returns the plan of a program (.pte) from another one, or from a description of it in JSON.
 
-    What is not given stays as it is in the program; for JSON it is ExecuTorch's default. Without any of it the
-    bytes stay the same. Alignments are in bytes, powers of two.
+    An option that is not given leaves the program as it is; for JSON it means ExecuTorch's default. Without options the
+    bytes stay the same. Alignments are powers of two, in bytes.
 
     Args:
         program: a source: a .pte file, or JSON of ExecuTorch's schema, as etstream's and flatc's decompile
             and ExecuTorch itself write it.
-        segment_alignment: of each segment, up to 2**30.
-        constant_tensor_alignment: of each constant tensor in its segment, up to 65536.
-        delegate_alignment: of a delegate's data in the flatbuffer, up to 65536.
-        delegates: where the data of delegates is to be: in the flatbuffer, which ends at 2 GiB, or in segments.
-        strict_alignment: have the two alignments before hold in segments too, where ExecuTorch lets them go.
+        segment_alignment: the alignment of each segment, up to 2**30.
+        constant_tensor_alignment: the alignment of each constant tensor in its segment, up to 65536.
+        delegate_alignment: the alignment of a delegate's data in the flatbuffer, up to 65536.
+        delegates: where the data of delegates goes: in the flatbuffer, which ends at 2 GiB, or in segments.
+        strict_alignment: keep constant_tensor_alignment and delegate_alignment in segments too, where ExecuTorch
+            ignores them.
         extract_constants: move constants that are in the flatbuffer, which ExecuTorch 1.3 and later refuse, into a
             segment.
-        as_of: the release of ExecuTorch whose bytes the program gets, from "1.0" on.
-        flatbuffers: the version of the Python package flatbuffers whose bytes it gets; for JSON by default that
-            of the installed one.
-        drop_methods: the names of those to leave out, with the data that only they use.
-        strip_stack_traces: leave out where instructions come from in the model's source.
+        as_of: the release of ExecuTorch, "1.0" or later, whose bytes the program gets.
+        flatbuffers: the version of the Python package flatbuffers whose bytes the program gets; for JSON by default the
+            installed version.
+        drop_methods: the names of methods to leave out, with the data that only they use.
+        strip_stack_traces: leave out the places in the model's source that instructions come from.
         constants_out: move constants and named data into a tensor data file, which is planned too.
-        keys: under which they go there: by a constant's SHA-256, in hexadecimal, or its number, in decimal.
-            The others go by their tensors' fully qualified names, or by their SHA-256.
-        constants_from: sources: .ptd files that constants and named data are moved in from. The path of the first
-            of several shards stands for all, and another one without the others is refused.
-        partial: take shards of constants_from without the others.
-        folder: that paths in JSON are relative to; by default that of the JSON file, or the current one.
-        schema: the path of the schema of programs (.fbs), where it has more than that of ExecuTorch 1.5.1.
-        segments_from: a source: the .pte file whose data the segments get that the JSON has none of.
-        metadata: what the program is to say of its model, as named data under "metadata." and the key: text, bytes,
-            integers and lists of them, of 64 bits, and floats. ProgramFile.metadata gives the bytes.
-        split_max_size: with constants_out, plan several files of tensor data, each with data of at most so many
-            bytes, by key; see write_tensor_data_shards().
+        keys: the keys of moved constants, by a constant's SHA-256, in hexadecimal, or its number, in decimal. Other
+            constants get their tensors' fully qualified names, or their SHA-256, as keys.
+        constants_from: sources of .ptd files from which constants and named data are moved in. The path of the first of
+            several shards stands for all; any other shard without the rest is refused.
+        partial: take shards of constants_from without the rest.
+        folder: the folder that paths in JSON are relative to; by default the JSON file's folder, or the current one.
+        schema: the path of a schema of programs (.fbs), if it has more than that of ExecuTorch 1.5.1.
+        segments_from: a source: the .pte file that gives its data to segments without data in the JSON.
+        metadata: what the program says of its model, as named data under "metadata." and the key: text, bytes, floats,
+            64-bit integers and lists of them. ProgramFile.metadata gives the bytes.
+        split_max_size: with constants_out, plan several files of tensor data, each with at most this many bytes of
+            data, in the order of keys; see write_tensor_data_shards().
 
     Raises:
-        CorruptError: the program or the weights are damaged; the JSON is none.
-        InvalidArgumentError: an alignment that is none; JSON that does not fit the schema, with its line; all
-            methods dropped; a key for two constants; constants moved both ways; a version that is none; a value
-            that the release of as_of has no field for.
-        NoSuchNameError: a method, or a constant of keys, that the program does not have.
-        NoSuchFileError: a file.
-        TooLargeError: a flatbuffer over 2 GiB.
+        CorruptError: the program or the weights are damaged; the description is not JSON.
+        InvalidArgumentError: an alignment is not allowed; the JSON does not fit the schema (the message has its line);
+            all methods are dropped; two constants have one key; constants are moved both ways; a version is not known;
+            the release of as_of has no field for a value.
+        NoSuchNameError: the program does not have a method, or a constant of `keys`.
+        NoSuchFileError: a file is not there.
+        TooLargeError: the flatbuffer would be over 2 GiB.
     """
     if keys and not constants_out:
         raise InvalidArgumentError("keys are those of constants that are moved out: give constants_out too")
@@ -157,12 +158,11 @@ def rewrite_program(
     """Writes a program again, or from JSON: plans it as plan_program() does, and writes it as FilePlan.write() does.
 
     Args:
-        output: where the program goes, which may be the path that it comes from, but no other input's; see
-            FilePlan.write().
-        constants_to: an output too: constants and named data are moved out into this .ptd file. It is there
-            before the program is, and neither is where the other can't be written. With split_max_size it is
-            the path that shards are named after: NAME-00001-of-00003.ptd.
-        progress: is called with the bytes of both files.
+        output: where the program goes: its own path is allowed, another input's is not; see FilePlan.write().
+        constants_to: an output too: the .ptd file that constants and named data are moved out to. It appears before the
+            program does; if one of the two can't be written, neither appears. With split_max_size it is the path that
+            shards are named after: NAME-00001-of-00003.ptd.
+        progress: called with the bytes of both files.
 
     Returns the plan. The other arguments, and what is raised, are those of plan_program().
     """
@@ -216,10 +216,9 @@ def extract(
         output: see FilePlan.write().
         segment: the index of a segment of the program.
         tensor: the name of a tensor.
-        partial: look for the tensor in one file of a set alone; see Checkpoint.
+        partial: look for the tensor only in this file of a set; see Checkpoint.
 
-    Returns the plan, whose size is that of the part. Test cases are written by
-    BundledProgramFile.write_test_cases().
+    Returns the plan, whose size is that of the part. BundledProgramFile.write_test_cases() writes test cases.
 
     Raises:
         NoSuchNameError: there is no such segment or tensor.
@@ -248,7 +247,7 @@ def _part_of(file: Any, segment: int | None, tensor: str | None, partial: bool) 
 
 
 def sources_of(given: Any) -> list[Any]:
-    """A list of sources; one alone is a list of it."""
+    """Returns a list of the given sources; a single source becomes a list of one."""
     if isinstance(given, (str, bytes, os.PathLike)) or not isinstance(given, Iterable):
         return [given]
     return list(given)
@@ -259,7 +258,7 @@ def is_path(given: object) -> TypeGuard[str | os.PathLike[str]]:
 
 
 def all_shards(given: list[Any], partial: bool) -> list[Any]:
-    """`given`, with the files of whole sets in the place of their paths, unless `partial`."""
+    """Returns `given`, with each path of a set replaced by the paths of all its files, unless `partial`."""
     if partial:
         return given
     paths = _core.whole_sets([one for one in given if is_path(one)], False)
@@ -267,7 +266,7 @@ def all_shards(given: list[Any], partial: bool) -> list[Any]:
 
 
 def shard_outputs(plans: Sequence[_core.FilePlan], output: Any) -> list[tuple[_core.FilePlan, OutputLike]]:
-    """The plans of shards with their paths, which are named after `output`."""
+    """Returns the plans of shards with their paths, which are named after `output`."""
     if not isinstance(output, (str, os.PathLike)):
         raise TypeError(f"shards are several files: expected a path that they are named after, found {output!r}")
     path = os.fspath(output)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How far writing is, for whoever wants to see it."""
+"""Reports how far writing has come, to whoever wants to see it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Progress = Callable[[int, int], object]
 
 
 def callback(progress: Progress | bool | None) -> Progress | None:
-    """What to call with the bytes done and all there are; None for nothing."""
+    """Returns the function to call with the bytes done and the bytes in all; None for no reports."""
     if progress is None or progress is False:
         return None
     if progress is not True:
@@ -21,7 +21,7 @@ def callback(progress: Progress | bool | None) -> Progress | None:
     except ImportError:
         warn("progress=True shows nothing: tqdm is not installed")
         return None
-    bar = tqdm(unit="B", unit_scale=True, unit_divisor=1024)  # closed at the end, or when it is let go of
+    bar = tqdm(unit="B", unit_scale=True, unit_divisor=1024)  # closes at the end, or when it is freed
 
     def show(done: int, total: int) -> None:
         bar.total = total

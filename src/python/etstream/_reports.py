@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What there is to say of files."""
+"""Reports what files consist of, how they differ, and whether they are sound."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from etstream._types import OutputLike, SourceLike
 
 
 class Finding(str):
-    """What a check found: a sentence for a person. The fields are the place that it names."""
+    """A sentence that tells a person what a check found. Its fields are the place that the sentence names."""
 
     filename: str | None
-    """The file, where it tells of a place in one."""
+    """The file, if the sentence names a place in one."""
     offset: int | None
-    """Where in that file, in bytes."""
+    """The place in that file, in bytes."""
 
     def __new__(cls, message: str, filename: str | None = None, offset: int | None = None) -> Finding:
         self = super().__new__(cls, message)
@@ -33,28 +33,28 @@ class Finding(str):
 
 @dataclass(frozen=True)
 class MethodRun:
-    """How a run of a method ended. True if it ended well, with the outputs that are expected."""
+    """The end of a method's run. True if the run ended well, with the expected outputs."""
 
     method: str
     inputs: str
-    """Such as "test case 0", "zeros" or "random (seed 0)"."""
+    """The inputs, such as "test case 0", "zeros" or "random (seed 0)"."""
     end: str
-    """ "ok", "other_outputs", "refused", "signal", "out_of_time", "out_of_memory" or "not_run"."""
+    """The kind of end: "ok", "other_outputs", "refused", "signal", "out_of_time", "out_of_memory" or "not_run"."""
     message: str
-    """A sentence with all of it."""
+    """A sentence with all of this."""
     reason: str
-    """What ExecuTorch logged of it last, or ""."""
+    """The last lines that ExecuTorch logged about it, or ""."""
     error: int
-    """ExecuTorch's number, or 0."""
+    """ExecuTorch's number of the error, or 0."""
     error_name: str
     signal: str
     """The signal that ended the process, such as "SIGSEGV", or ""."""
     instruction: int | None
-    """The number of the call where it ended, in the graph of the method; None where that is not known."""
+    """The number of the call where the run ended, in the graph of the method; None if it is not known."""
     callee: str
-    """What that calls: "aten::add.out", "delegate XnnpackBackend"."""
+    """The operator or delegate that was called, such as "aten::add.out" or "delegate XnnpackBackend"."""
     outputs: tuple[_core.Comparison | str, ...]
-    """How each compares with what a test case expects, or why it does not."""
+    """The comparison of each output with what a test case expects, or the reason why there is none."""
 
     def __bool__(self) -> bool:
         return self.end == "ok"
@@ -75,28 +75,28 @@ def verify(
     atol: float | None = None,
     rtol: float | None = None,
 ) -> _core.FileFindings:
-    """Whether a file is sound, and fits the .ptd files that it is to run with.
+    """Checks whether a file is sound, and fits the .ptd files that it is to run with.
 
     Args:
         file: a source: a .pte, .ptd, .bpte, safetensors or GGUF file. The path of an index, of a folder with a
-            checkpoint or of a file of a set stands for the whole set: a file that is missing is an error.
+            checkpoint or of a file of a set stands for the whole set: a missing file is an error.
         weights: sources: .ptd files, for a .pte or .bpte. The path of the first of several shards stands for all.
-        partial: check each file by itself, though it is one of a set.
+        partial: check each file by itself, even if it belongs to a set.
         run: also run each method of a .pte or .bpte that has no error, on the test cases of the bundle, or on zeros,
-            ones and random numbers. Each run has a process of its own; how it ended is in the findings' `runs`, and
-            among the errors where that is not well.
-        python: the path of the Python that has ExecuTorch; by default the one that runs this.
-        seed: what random inputs are made from.
-        run_seconds, run_memory: how long a run may take, and how much memory besides what ExecuTorch takes when it is
-            loaded.
-        atol, rtol: have outputs count as expected that differ by at most atol + rtol * what is expected; integers by
-            at most atol. By default 1e-8 and 1e-5, and integers are to be equal.
+            ones and random numbers. Each run has a process of its own. The findings' `runs` say how it ended, and the
+            errors say so if it did not end well.
+        python: the path of the Python that has ExecuTorch; by default the running one.
+        seed: the seed of random inputs.
+        run_seconds, run_memory: the most seconds of a run, and the most memory that it may take besides that of
+            ExecuTorch when it is loaded.
+        atol, rtol: accept outputs that differ by at most atol + rtol * the expected value, and integers that differ by
+            at most atol. The defaults are 1e-8 and 1e-5, and integers have to be equal.
 
     Returns:
-        At most 100 errors and 100 warnings of each file; true where there is no error.
+        At most 100 errors and 100 warnings of each file; true if there is no error.
 
     Raises:
-        UnsupportedError: the file is of another kind; or it is to be run, and Python has no ExecuTorch.
+        UnsupportedError: the file is of another kind; or it was to be run, and Python has no ExecuTorch.
     """
     runs = None
     if run:
@@ -126,28 +126,28 @@ def inspect(
     html: OutputLike | None = None,
     names: SourceLike | Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """What a file consists of, as `etstream inspect --json` reports it.
+    """Returns what a file consists of, as `etstream inspect --json` reports it.
 
     Args:
         file: a source: a .pte, .ptd, .bpte, safetensors or GGUF file; the path of an index, or of a folder with a
             checkpoint, stands for its files.
-        duplicates: also find what is in the file twice, which reads what has the same size.
-        html: where a page with a map of the file goes too, as `etstream inspect --html` writes it: a path, a
-            descriptor or an object with write().
-        names: what the keys of named data stand for: by key, or a source of JSON, as etstream.executorch writes it.
-            By default MODEL.names.json beside MODEL.pte.
+        duplicates: also find data that is in the file twice; to find it, data of one size is read.
+        html: where to write a page with a map of the file too, as `etstream inspect --html` does: a path, a descriptor
+            or an object with write().
+        names: the names that keys of named data stand for: a mapping by key, or a source of JSON as etstream.executorch
+            writes it; by default MODEL.names.json beside MODEL.pte.
 
     Returns:
-        "file", "format", "size", "version", "metadata_size", "bytes_read"; "parts", in file order, each with
-        "name", "offset", "size" and "alignment"; "methods", with their inputs and outputs; "suites" of test
-        cases. Of a file with a program "program", a summary; of one with weights, or a program that has named data or
-        asks for some, "named_data", in a program each with the "name" of its key, where that is known, and who it is
-        "asked_by"; where they are asked for "duplicates". Of several files "files", with their sizes, and in each part
-        the index of its "file"; "notes" on the set that a file belongs to. Sizes and offsets are in bytes.
+        "file", "format", "size", "version", "metadata_size", "bytes_read"; "parts", in file order, each with "name",
+        "offset", "size" and "alignment"; "methods", with their inputs and outputs; "suites" of test cases. A file with
+        a program also has "program", a summary. A file with weights, and a program that has named data or asks for
+        some, has "named_data"; in a program, each entry has the "name" of its key, if known, and "asked_by" says who
+        asks for it. "duplicates" are there if asked for. Several files have "files", with their sizes, and each part
+        has the index of its "file"; "notes" tell of the set that a file belongs to. Sizes and offsets are in bytes.
 
     Raises:
         UnsupportedError: the file is of another kind.
-        CorruptError: it is damaged.
+        CorruptError: the file is damaged.
     """
     with _core.Inputs():
         known = _key_names(names)
@@ -164,18 +164,18 @@ def graph(file: SourceLike, method: str = "forward", *, format: Literal["dot"]) 
 def graph(
     file: SourceLike, method: str = "forward", *, format: Literal["json", "dot"] = "json"
 ) -> dict[str, Any] | str:
-    """A method of a program as a graph of values and calls, as `etstream inspect --graph` reports it.
+    """Returns a method of a program as a graph of values and calls, as `etstream inspect --graph` reports it.
 
     Args:
         file: a source: a .pte or a .bpte file.
-        method: its name.
+        method: the method's name.
         format: "json" for a dict of "inputs", "outputs", "memory_sizes", "operators", "delegates", "values"
             and "calls", which name each other by their places in these lists; "dot" for the text that
             Graphviz draws.
 
     Raises:
         NoSuchNameError: the program has no such method.
-        CorruptError: it is damaged.
+        CorruptError: the file is damaged.
         InvalidArgumentError: there is no such format.
     """
     if format not in ("json", "dot"):
@@ -193,26 +193,26 @@ def diff(
     rtol: float | None = None,
     names: SourceLike | Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """What differs between two files of one kind, as `etstream diff --json` reports it.
+    """Returns the differences between two files of one kind, as `etstream diff --json` reports them.
 
     Args:
-        a, b: sources: two .pte, two .ptd, or two .bpte files, these of either format; or paths of weights, of which
-            at least one is an index, a folder or the first file of a set.
-        ignore_layout: list no differences of where things are in the files.
+        a, b: sources: two .pte, two .ptd, or two .bpte files of either format; or paths of weights, of which at least
+            one is an index, a folder or the first file of a set.
+        ignore_layout: omit differences in where things lie in the files.
         partial: compare a file of a set by itself.
-        atol, rtol: have elements of weights count as equal that differ by at most atol + rtol * that of `a`; integers,
-            as quantized weights are, by at most atol.
-        names: as of inspect(), for both files.
+        atol, rtol: count elements of weights as equal if they differ by at most atol + rtol * the element of `a`, and
+            integers, such as quantized weights, if they differ by at most atol.
+        names: see inspect(); for both files.
 
     Returns:
         "a", "b", "same_bytes", "same_content", "same_within_tolerance", and at most 1000 "differences", each with its
-        "kind", "content", "layout", or "tolerated" for elements within the tolerance, its "subject", and what is in
-        "a" and "b" of it. Of data whose elements are known also how many "elements" there are, how many are "equal",
-        how many are "not_finite" and unequal, and the "largest_difference" and "mean_difference" of the others.
+        "kind" ("content", "layout", or "tolerated" for elements within the tolerance), its "subject", and what "a" and
+        "b" have of it. Data with known elements also has the numbers of "elements", of "equal" ones, and of unequal
+        ones that are "not_finite", and the "largest_difference" and "mean_difference" of the others.
 
     Raises:
         InvalidArgumentError: the files are of two kinds; atol or rtol is negative.
-        CorruptError: one is damaged.
+        CorruptError: a file is damaged.
     """
     if is_path(a) and is_path(b):
         report = _core.diff_paths(a, b, ignore_layout, partial, atol, rtol, _key_names(names))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Weights that programs have in common, in one file."""
+"""Moves the weights that programs have in common into one file."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ LEAST_SHARED = 512
 
 
 class SharedWeightsPlan(NamedTuple):
-    """The plans of programs that get their weights from one file, or its shards, and of these."""
+    """The plans of programs, and of the file or the shards from which they get the weights that they share."""
 
     programs: dict[str, _core.FilePlan]
-    """In the order given; of one that shares nothing a copy."""
+    """The plans of the programs in the given order; a program that shares nothing is copied."""
     weights: _core.FilePlan | None
-    """The tensor data; None where the programs have nothing in common, and with split_max_size."""
+    """The plan of the tensor data; None if the programs have nothing in common, and with split_max_size."""
     container: _core.FilePlan | None
-    """A fat container of the programs, where it was asked for."""
+    """The plan of a fat container of the programs, if it was asked for."""
     report: dict[str, Any]
-    """What is shared by whom and what stays where, as `etstream share --json` reports it."""
+    """A report of which programs share which data, and what stays where, as `etstream share --json` gives it."""
     shards: tuple[_core.FilePlan, ...] = ()
-    """With split_max_size, in the place of `weights`."""
+    """The plans of shards that replace `weights` with split_max_size."""
 
 
 def plan_shared_weights(
@@ -42,22 +42,22 @@ def plan_shared_weights(
     align: int | str = 1,
     split_max_size: int | str | None = None,
 ) -> SharedWeightsPlan:
-    """The plan of programs without the weights that they have in common, and of one .ptd file with these.
+    """Returns the plans of programs without the weights that they have in common, and of one .ptd file with these.
 
-    Each program runs with the .ptd file as it did without. Constants and named data of equal bytes move. What only
-    one program has stays in it, and so does what a delegate consists of.
+    Each program runs with the .ptd file as it did without it. Constants and named data of equal bytes move. Data that
+    only one program has stays in it, and so does the data of delegates.
 
     Args:
-        programs: sources, .pte files, by names that the report and the container call them.
-        least_size: of what is moved, in bytes.
-        container: also plan a fat container of the programs as they become.
-        align: of where programs begin in the container; see plan_fat_container().
-        split_max_size: plan several files of tensor data, each with data of at most so many bytes, by key; see
-            write_tensor_data_shards().
+        programs: sources of .pte files, by the names that the report and the container give them.
+        least_size: the size of the smallest data that moves, in bytes.
+        container: also plan a fat container of the resulting programs.
+        align: the alignment of programs in the container; see plan_fat_container().
+        split_max_size: plan several files of tensor data, each with at most this many bytes of data, in the order of
+            keys; see write_tensor_data_shards().
 
     Raises:
         CorruptError: a program is damaged.
-        InvalidArgumentError: fewer than two programs; a name that a container can't have.
+        InvalidArgumentError: there are fewer than two programs, or a container can't have a name.
     """
     planned, files, packed, report = _core.plan_shared_weights(
         by_name("programs", programs),
@@ -88,17 +88,18 @@ def share_weights(
     """Moves the weights that programs have in common into one .ptd file: plans it as plan_shared_weights() does.
 
     Args:
-        programs: sources by name, or paths, whose files' names without the ending are the names.
-        weights: where the .ptd file goes, an output as of FilePlan.write(). With split_max_size it is the path that
-            shards are named after: NAME-00001-of-00003.ptd.
-        folder: where the programs go, as NAME.pte; made if it is not there. Names that are paths are refused.
+        programs: sources by name, or paths; a path's name is that of its file without the ending.
+        weights: where the .ptd file goes; see FilePlan.write(). With split_max_size it is the path that shards are
+            named after: NAME-00001-of-00003.ptd.
+        folder: the folder that the programs go to, as NAME.pte; made if it is not there. Names that are paths are
+            refused.
         fat: an output too: a fat container of the programs, in which they begin at multiples of `align` bytes.
 
     All files appear together, or none does, and none of them may be an input. Returns the plan.
 
     Raises:
-        InvalidArgumentError: the programs have nothing in common; neither folder nor fat is given; two paths of
-            one name; with folder, a name that is a path; and what plan_shared_weights() raises.
+        InvalidArgumentError: the programs have nothing in common; neither folder nor fat is given; two paths have one
+            name; with folder, a name is a path; or plan_shared_weights() raises it.
     """
     if folder is None and fat is None:
         raise InvalidArgumentError("give a folder for the programs, or a fat container for them, or both")
@@ -128,7 +129,7 @@ def share_weights(
 
 @contextmanager
 def _new_folder(path: str | os.PathLike[str] | None, sync: bool) -> Iterator[None]:
-    """Makes the folder, unless it is there, and has it gone again after an error."""
+    """Makes the folder unless it is there, and removes it again after an error."""
     made = path if path is not None and _core.make_folder(path, sync=sync) else None
     try:
         yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What functions take, for annotations and type checkers. Torch and NumPy, which need not be there, are protocols."""
+"""Types of arguments, for annotations and type checkers. Types of torch and NumPy, both optional, are protocols."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ReadableFile(Protocol):
 
 
 class WritableFile(Protocol):
-    """Anything that takes bytes; it says how many it took, or None for all."""
+    """Anything that takes bytes; it returns how many it took, or None for all."""
 
     def write(self, data: memoryview, /) -> Any: ...
 
@@ -37,13 +37,13 @@ class MemoryOfTorch(Protocol):
 
 
 class TensorOfTorch(MemoryOfTorch, Protocol):
-    """A tensor of torch's, and no storage."""
+    """A tensor of torch's, but not a storage."""
 
     def dim(self) -> int: ...
 
 
 class ArrayOfNumPy(Protocol):
-    """An array or a scalar of NumPy's, whose stubs tell of the buffer protocol from Python 3.12 on."""
+    """An array or a scalar of NumPy's, whose stubs declare the buffer protocol from Python 3.12 on."""
 
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
@@ -59,7 +59,7 @@ class DtypeOfLibrary(Protocol):
 
 
 class HasSource(Protocol):
-    """Data that says where it lies: etstream.executorch.LazyData."""
+    """An object that says where its data lies, such as etstream.executorch.LazyData."""
 
     @property
     def source(self) -> Source: ...

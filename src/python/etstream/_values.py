@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tensors of other libraries as etstream's, and these as theirs."""
+"""Converts tensors of other libraries to etstream's, and etstream's to theirs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ _BytesFrom = Callable[[int, int], memoryview]
 
 
 def tensor(value: Any, expected: str = "a tensor") -> _core.Tensor:
-    """A torch tensor or a NumPy array, in place: elements that are not contiguous are read from where they lie.
+    """Returns a torch tensor or a NumPy array as a Tensor, in place: elements that are not contiguous are read where
+    they lie.
 
-    Etstream's stay. Of a tensor that torch conjugates or negates on reading, and of big-endian arrays, it is a copy.
+    Etstream's own tensors stay as they are. Big-endian arrays, and tensors that torch conjugates or negates when they
+    are read, are copied.
 
-    Raises TypeError, which tells of `expected`, for something else, and what expect_elements() does.
+    Raises what expect_elements() raises, and TypeError, which names what was `expected`, for other values.
     """
     if isinstance(value, _core.Tensor):
         return value
@@ -56,9 +58,10 @@ def tensor(value: Any, expected: str = "a tensor") -> _core.Tensor:
 def _gathered(
     dtype: str, sizes: list[int], strides: list[int], address: int, item_size: int, bytes_from: _BytesFrom
 ) -> _core.Tensor:
-    """The elements of an array that has some, and is not contiguous, by strides in bytes from the first one on.
+    """Returns the elements of an array that is neither empty nor contiguous, by strides in bytes from the first element
+    on.
 
-    `bytes_from` gives the bytes at an address.
+    `bytes_from` returns the bytes at an address.
     """
     steps = [(size - 1) * stride for size, stride in zip(sizes, strides)]
     before = -sum(step for step in steps if step < 0)
@@ -67,7 +70,7 @@ def _gathered(
 
 
 def named_tensors(given: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Iterator[tuple[str, _core.Tensor]]:
-    """Names and tensors; see Checkpoint.of()."""
+    """Yields names and tensors; see Checkpoint.of()."""
     for pair in given.items() if isinstance(given, Mapping) else given:
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise TypeError(f"expected pairs of a name and a tensor, found {pair!r}")
@@ -81,12 +84,13 @@ def named_tensors(given: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Itera
 
 
 def leaves(values: Any) -> list[Any]:
-    """The values of a tree, in the order in which ExecuTorch's MethodTestCase has them.
+    """Returns the values of a tree, in the order in which ExecuTorch's MethodTestCase has them.
 
-    That is torch.utils._pytree's; without torch, that of containers which it knows from the beginning.
+    The order is that of torch.utils._pytree; without torch, that of the containers which _pytree knows from the
+    beginning.
     """
     if isinstance(values, Iterable) and not _is_node(values) and not hasattr(values, "__array__"):
-        values = list(values)  # what is neither a tensor nor known to be a tree: a generator, for one
+        values = list(values)  # neither a tensor nor a known tree, but a generator, for example
     torch = sys.modules.get("torch")
     if torch is None:
         return list(_plain_leaves(values))
@@ -109,7 +113,7 @@ def _plain_leaves(value: Any) -> Iterator[Any]:
 
 
 def numpy_array(tensor: _core.Tensor | _core.CheckpointTensor) -> Any:
-    """The elements as a NumPy array; see Tensor.numpy()."""
+    """Returns the elements as a NumPy array; see Tensor.numpy()."""
     import numpy
 
     name, lying, axes = _arrangement(tensor)
@@ -121,7 +125,7 @@ def numpy_array(tensor: _core.Tensor | _core.CheckpointTensor) -> Any:
 
 
 def torch_tensor(tensor: _core.Tensor | _core.CheckpointTensor, data: bytearray | None = None) -> Any:
-    """The elements as a torch tensor, see Tensor.torch(); or those that are in `data`."""
+    """Returns the elements of a tensor, or those in `data`, as a torch tensor; see Tensor.torch()."""
     import torch
 
     name, lying, axes = _arrangement(tensor)
@@ -131,17 +135,18 @@ def torch_tensor(tensor: _core.Tensor | _core.CheckpointTensor, data: bytearray 
     if 0 in lying:
         return torch.empty(lying, dtype=dtype).permute(axes)
     held = in_memory(tensor.data, dtype.itemsize) if data is None else memoryview(data)
-    # Torch has no read-only tensors, and warns of a buffer that is: torch() says so once and for all.
+    # Torch has no read-only tensors, and warns of a read-only buffer. The documentation of Tensor.torch() says so once
+    # and for all.
     elements = torch.frombuffer(bytes_at(_core.address_of(held), len(held), held), dtype=torch.uint8).view(dtype)
     return elements.reshape(lying).permute(axes)
 
 
 def dlpack(tensor: _core.Tensor | _core.CheckpointTensor, **options: Any) -> Any:
-    """A capsule; see Tensor.__dlpack__(). By way of torch where it is loaded, as it knows more types than NumPy."""
+    """Returns a capsule; see Tensor.__dlpack__(). Uses torch if it is loaded, as it knows more types than NumPy."""
     if not in_memory(tensor.data).readonly:
         array = torch_tensor(tensor) if "torch" in sys.modules else numpy_array(tensor)
         return array.__dlpack__(**options)
-    # Only NumPy's capsules say that they are read-only, to those who ask for a version that can.
+    # Only NumPy's capsules say that they are read-only, and only to callers that ask for a version that can say so.
     if (options.get("max_version") or (0, 0)) >= (1, 0):
         try:
             return numpy_array(tensor).__dlpack__(**options)
@@ -163,27 +168,28 @@ def compare(
     integer: int = 0,
     nan_equal: bool = True,
 ) -> _core.Comparison:
-    """Compares two values of one kind, each what TestCase takes: of tensors, each element.
+    """Compares two values of one kind that TestCase takes; of tensors, compares each element.
 
     Args:
         rtol, atol: floating-point elements and doubles agree if |actual - expected| <= atol + rtol * |expected|.
-        integer: by how much integers may differ. Types of bits, and bool, have to have the same bits.
+        integer: the most by which integers may differ. Elements of bool and of types of bits have to have the same
+            bits.
         nan_equal: whether NaN agrees with NaN.
 
-    Raises InvalidArgumentError for tensors of two dtypes or shapes, and other values that can't be compared.
+    Raises InvalidArgumentError for tensors of different dtypes or shapes, and for other values that can't be compared.
     """
     integer = _arguments.integer("integer", integer, _arguments.UINT64)
     return _core.compare(expected, actual, rtol=rtol, atol=atol, integer=integer, nan_equal=nan_equal)
 
 
 def _label(tensor: _core.Tensor | _core.CheckpointTensor) -> str:
-    """What messages call it."""
+    """Returns a tensor's name for messages."""
     file = tensor.data.name
     return f"{file}: {tensor.name!r}" if isinstance(tensor, _core.CheckpointTensor) else file
 
 
 def _arrangement(tensor: _core.Tensor | _core.CheckpointTensor) -> tuple[str, list[int], list[int]]:
-    """The dtype, the sizes in the order in which the elements lie, and at which of these each dimension is."""
+    """Returns the dtype, the sizes in the order in which the elements lie, and each dimension's place in that order."""
     if tensor.dtype is None or tensor.sizes is None or tensor.dim_order is None or tensor.dtype == "unknown":
         raise UnsupportedError(f"{_label(tensor)}: data without a type that ExecuTorch has tensors of")
     if isinstance(tensor, _core.Tensor):

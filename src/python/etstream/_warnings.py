@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Warnings that point at the line of the caller."""
+"""Gives warnings that point at the caller's line."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class RulesWarning(UserWarning):
-    """Rules for names met nothing, or tensors met no rule."""
+    """A warning of rules for names that met no tensor, or of tensors that met no rule."""
 
     names: list[str]
-    """All of these rules, by their patterns, or of these tensors."""
+    """The patterns of all these rules, or the names of all these tensors."""
 
     def __init__(self, message: str, names: list[str]) -> None:
         super().__init__(message)
@@ -22,10 +22,10 @@ class RulesWarning(UserWarning):
 
 
 def warn(message: str | Warning) -> None:
-    """Has the warning be of the line, outside of this package, from which it was called."""
+    """Gives a warning that points at the line, outside of this package, from which it was called."""
     level = 2
     frame = sys._getframe(1)
-    # A context manager is entered by way of contextlib.
+    # Context managers are entered through contextlib.
     while frame.f_back is not None and (
         frame.f_code.co_filename.startswith(_PACKAGE) or frame.f_globals.get("__name__") == "contextlib"
     ):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Weights: tensor data (.ptd) from checkpoints, and checkpoints from it."""
+"""Converts checkpoints to tensor data (.ptd), and tensor data to checkpoints."""
 
 from __future__ import annotations
 
@@ -39,40 +39,40 @@ def plan_tensor_data(
     as_of: str | None = None,
     partial: bool = False,
 ) -> _core.FilePlan:
-    """The plan of weights: tensor data (.ptd) that programs ask for, or a safetensors file.
+    """Returns the plan of weights: tensor data (.ptd) that programs ask for, or a safetensors file.
 
     Args:
         inputs: where the tensors come from: a path, of a safetensors file, the index of several
             (model.safetensors.index.json), a GGUF file, a program (.pte), tensor data (.ptd), a package (.ptn) or a
-            folder with such; a Checkpoint; a mapping of names to tensors (torch's on the CPU, NumPy's or etstream's,
-            such as a state_dict, in place where they are contiguous); or a list of such, whose tensors of one name
-            must be equal.
-        format: "ptd", or "safetensors", byte for byte as its own library writes it.
-        rules: what tensors are renamed, cut and left out by: the name of ready-made rules, "llama" for one,
-            from Hugging Face's names to those of ExecuTorch's Transformer; the path of a JSON file; or what is
-            in one. A RulesWarning tells of rules that no tensor matches, and of tensors without a rule. Ready-made
-            rules are refused where config.json beside the checkpoint has a model_type that they are not for.
-        head_dim: how many rows of a query or key projection make up a head, where rules ask for it; told by
-            config.json beside the checkpoint by default.
-        only: patterns, with * and ?, of the names (new ones) of tensors to take.
+            folder with such files; a Checkpoint; a mapping of names to tensors (torch's on the CPU, NumPy's or
+            etstream's, such as a state_dict, in place where they are contiguous); or a list of these, in which tensors
+            of one name must be equal.
+        format: "ptd", or "safetensors", byte for byte as the safetensors library writes it.
+        rules: the rules that rename, cut and leave out tensors: the name of ready-made ones, such as "llama", from
+            Hugging Face's names to those of ExecuTorch's Transformer; the path of a JSON file; or the content of one. A
+            RulesWarning tells of rules that no tensor matches, and of tensors without a rule. Ready-made rules are
+            refused if config.json beside the checkpoint has a model_type that they are not for.
+        head_dim: the number of rows of a query or key projection that make up a head, if rules ask for it; by default
+            config.json beside the checkpoint has it.
+        only: patterns, with * and ?, of the new names of tensors to take.
         dtype: the type that floating-point tensors are converted to while they are written: torch.bfloat16,
-            numpy.float16, or a name such as "bfloat16" or "bf16"; or types by patterns of names, of which the last
-            that matches counts. The bits are torch's.
-        share_equal: store equal bytes once, which takes reading tensors of the same size.
-        allow_opaque: take tensors of types that ExecuTorch has none of, such as quantised blocks, as data
-            without a layout, which a backend asks for by name.
-        segment_alignment: of each tensor, in bytes, a power of two up to 2**30; 128 by default.
-        as_of: the release of ExecuTorch whose bytes the file gets, from "1.0" on, which aligned to 16.
-        partial: take each file of a set by itself, and of an index the files that are there; see Checkpoint.
+            numpy.float16, or a name such as "bfloat16" or "bf16"; or types by patterns of names, of which the last that
+            matches counts. The results have the same bits as torch's.
+        share_equal: store equal bytes once; to find them, tensors of one size are read.
+        allow_opaque: take tensors of types that ExecuTorch does not have, such as quantised blocks, as data without a
+            layout, which a backend asks for by name.
+        segment_alignment: the alignment of each tensor, in bytes, a power of two up to 2**30; 128 by default.
+        as_of: the release of ExecuTorch, "1.0" or later, whose bytes the file gets; "1.0" aligned to 16.
+        partial: take each file of a set by itself, and only those files of an index that are there; see Checkpoint.
 
     Raises:
-        UnsupportedError: a file of another kind; a type that the format has none of.
-        CorruptError: a damaged file.
-        InvalidArgumentError: a name for two tensors that differ; a dtype that is not floating-point; rules
-            that can't be followed.
-        NoSuchFileError: a file.
-        NoSuchNameError: a pattern that matches no tensor; no such ready-made rules.
-        TypeError: a tensor that is quantized, or made of others as torchao's are, or has no data; names it.
+        UnsupportedError: a file is of another kind; the format does not have a tensor's type.
+        CorruptError: a file is damaged.
+        InvalidArgumentError: two tensors of one name differ; a dtype is not floating-point; rules can't be followed.
+        NoSuchFileError: a file is not there.
+        NoSuchNameError: a pattern matches no tensor; there are no such ready-made rules.
+        TypeError: a tensor, which the message names, is quantized, or is made of others as torchao's are, or has no
+            data.
     """
     checkpoint = _changed(inputs, rules, head_dim, only, dtype, partial)
     aligned = alignment("segment_alignment", segment_alignment)
@@ -88,7 +88,7 @@ def _changed(
     dtype: DtypeLike | Mapping[str, DtypeLike] | None,
     partial: bool,
 ) -> _core.Checkpoint:
-    """All tensors of the inputs, under their new names and types."""
+    """Returns a checkpoint of all tensors of the inputs, under their new names and types."""
     given: Any = inputs if isinstance(inputs, (list, tuple)) else [inputs]
     if dtype is None:
         dtype = {}
@@ -128,8 +128,8 @@ def write_tensor_data(
     """Writes weights: plans them as plan_tensor_data() does, and writes them as FilePlan.write() does.
 
     Args:
-        max_disk: how many bytes the file may have, which is needed where tensors share their data in the inputs and
-            the file would have over 4 times their size; see FilePlan.write().
+        max_disk: the most bytes that the file may have. It is needed if tensors share their data in the inputs and the
+            file would have over 4 times the inputs' size; see FilePlan.write().
 
     The other arguments are those of plan_tensor_data(). Returns the plan, whose size is that of the file.
     """
@@ -169,19 +169,19 @@ def write_tensor_data_shards(
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> list[str]:
-    """Writes tensor data as several files (shards), which all appear, or none does.
+    """Writes tensor data as several files (shards). Either all of them appear, or none does.
 
-    Data goes by its keys, in order, into the first file that has room, all keys of the same bytes together; no tensor
-    is cut. The same weights give the same files, those of ExecuTorch's externalize_pte_data.
+    Data goes, in the order of its keys, into the first file that has room; all keys of the same bytes go together, and
+    no tensor is cut. The same weights give the same files, those of ExecuTorch's externalize_pte_data.
 
     Args:
-        output: the path that they are named after: "w.ptd" gives "w-00001-of-00003.ptd".
-        max_size: of the data in each, in bytes.
+        output: the path that the files are named after: "w.ptd" gives "w-00001-of-00003.ptd".
+        max_size: the most bytes of data in each file.
 
-    The others are those of write_tensor_data(). Returns the paths.
+    The other arguments are those of write_tensor_data(). Returns the paths.
 
     Raises:
-        InvalidArgumentError: a tensor that is larger than max_size.
+        InvalidArgumentError: a tensor is larger than max_size.
     """
     with _core.Inputs():
         checkpoint = _changed(inputs, rules, head_dim, only, dtype, partial)
@@ -225,19 +225,19 @@ def load_ptd(
 def load_ptd(
     path: str | os.PathLike[str], *, framework: Literal["torch", "numpy"] = "torch", partial: bool = False
 ) -> dict[str, Any]:
-    """The tensors of a .ptd file by name, where they lie: the file is mapped, see Tensor.torch().
+    """Returns the tensors of a .ptd file by name, where they lie: the file is mapped, see Tensor.torch().
 
     Args:
-        path: of a .ptd file, of the first of several shards, or of any other file that Checkpoint takes.
-        framework: whose tensors they are: torch's, or NumPy's.
-        partial: take a shard without the others; see Checkpoint.
+        path: the path of a .ptd file, of the first of several shards, or of any other file that Checkpoint takes.
+        framework: the library whose tensors are returned: torch or NumPy.
+        partial: take a shard without the rest; see Checkpoint.
 
     Raises:
         ImportError: the framework is not installed.
-        InvalidArgumentError: it is neither of them.
-        UnsupportedError: a tensor of a type that the framework lacks; data that is no tensor. A Checkpoint has the
-            bytes of these too.
-        NoSuchFileError, CorruptError: as Checkpoint.
+        InvalidArgumentError: the framework is neither of them.
+        UnsupportedError: a tensor has a type that the framework lacks, or data is no tensor. A Checkpoint has the bytes
+            of these too.
+        NoSuchFileError, CorruptError: see Checkpoint.
     """
     if framework not in ("torch", "numpy"):
         raise InvalidArgumentError(f"framework: expected 'torch' or 'numpy', found {framework!r}")
@@ -245,7 +245,7 @@ def load_ptd(
 
 
 def checkpoints_of(given: Sequence[Any], partial: bool = False) -> list[_core.Checkpoint]:
-    """The checkpoints that `given` stands for, see plan_tensor_data; paths may be all files of a set."""
+    """Returns the checkpoints that `given` stands for, see plan_tensor_data(); a path may stand for a whole set."""
     opened = iter(_core.open_checkpoints([one for one in given if is_path(one)], partial))
     return [next(opened) if is_path(one) else _checkpoint_of(one) for one in given]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The writers that are installed, whose bytes files get."""
+"""Finds the installed writers, whose bytes files get."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from etstream import _core
 
 @functools.cache
 def installed_flatbuffers() -> str | None:
-    """The version of the Python package flatbuffers, which ExecuTorch would write with; None for the latest."""
+    """Returns the version of the Python package flatbuffers, with which ExecuTorch would write; None for the latest."""
     version = version_of("flatbuffers")
     return version if version and _core.is_flatbuffers(version) else None
 
 
 @functools.cache
 def installed_executorch() -> str | None:
-    """The release of ExecuTorch; None for the latest, as which later ones are taken."""
+    """Returns the release of ExecuTorch; None for the latest, which stands for later ones too."""
     version = version_of("executorch")
     return version if version and _core.is_release(version) else None
 
 
 def version_of(package: str) -> str | None:
-    """The installed version; None for none that is known."""
+    """Returns the installed version of a package; None if it is not known."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ExecuTorch's Arm compiler, saving through etstream.
+"""Runs ExecuTorch's Arm compiler, and saves through etstream.
 
     python -m etstream.aot_arm_compiler -m model.py -d --bundleio -t TOSA-1.0+FP -o out
 
@@ -10,8 +10,8 @@ a script, the same takes three lines:
         program = edge.to_executorch(ExecutorchBackendConfig(extract_delegate_segments=False))
         etstream.executorch.save_bundled_program(BundledProgram(program, suites), "model.bpte")
 
-Memory then grows neither in `to_executorch`, as it serializes the program, nor while the bundle is written;
-nor while an ETRecord is, if `generate_etrecord` is called in the block.
+Memory then grows neither while `to_executorch` serializes the program nor while the bundle is written. If
+`generate_etrecord` is called in the block, memory does not grow while the ETRecord is written either.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def _save_bundled_program(
 
 
 def _copied(edge: EdgeProgramManager) -> EdgeProgramManager:
-    """A deep copy for an ETRecord, which only reads it: its tensors are those of `edge`.
+    """Returns a deep copy for an ETRecord, which only reads it: its tensors are those of `edge`.
 
-    Parameters that are views are copied still: their copies hold what is in view alone.
+    Parameters that are views are still copied; a copy holds only what is in view.
     """
     programs = [edge.exported_program(method) for method in edge.methods]
     values = [value for each in programs for value in (*each.state_dict.values(), *each.constants.values())]

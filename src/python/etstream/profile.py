@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Phases of a program, for `etstream profile`.
+"""Marks phases of a program, for `etstream profile`.
 
     with etstream.profile.phase("lower"):
         program = to_edge(exported)
 
     etstream profile --html report.html -- python export.py
 
-Where nobody profiles the program, phases cost nothing to speak of.
+If nobody profiles the program, phases cost nothing to speak of.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _LOG = "ETSTREAM_PROFILE"
 
 @contextlib.contextmanager
 def phase(name: str) -> Iterator[None]:
-    """Within it, this thread is in the phase; phases of a thread may lie in each other.
+    """Puts this thread in a phase while a `with` block runs; phases of a thread may be nested.
 
-    Under `etstream profile` the kernel's high-water mark of the process (VmHWM) is reset where a phase begins and
-    ends, which takes about 0.1 ms. On another system than Linux it does nothing.
+    Under `etstream profile` the kernel's high-water mark of the process (VmHWM) is reset where a phase begins and ends,
+    which takes about 0.1 ms. On systems other than Linux nothing happens.
     """
     _tell("B", name)
     try:
@@ -36,7 +36,7 @@ def phase(name: str) -> Iterator[None]:
 
 
 def _tell(kind: str, name: str) -> None:
-    """As src/memory/profile/phase_log.h has it."""
+    """Writes an event to the profile's log, in the format of src/memory/profile/phase_log.h."""
     path = os.environ.get(_LOG)
     if path is None:
         return
@@ -66,7 +66,7 @@ def _tell(kind: str, name: str) -> None:
 
 
 def _numbers(path: str, mark: bytes) -> Counter[bytes]:
-    """The first number of each line "NAME: NUMBER"; 0 for names that the file lacks, or where it can't be read."""
+    """Returns the first number of each line "NAME: NUMBER"; 0 for names that the file lacks, or if it can't be read."""
     found: Counter[bytes] = Counter()
     with contextlib.suppress(OSError), open(path, "rb", buffering=0) as file:
         for line in file.read(16384).split(b"\n"):

@@ -1,4 +1,4 @@
-# Several outputs of one command come together, whatever their kind: where one can't come, the others are as before.
+# Several outputs of one command appear together, whatever their kind: if one can't appear, the others stay as before.
 etstream bundle model.pte --cases cases.json -o out.bpte >all.txt
 mkdir full empty
 touch full/x
@@ -34,7 +34,7 @@ try etstream share model.pte other.pte --weights new.ptd --fat ./new.ptd --dry-r
 try etstream share model.pte other.pte --weights new.ptd --out-dir . --dry-run | tail -1
 try etstream pte model.pte -o model.pte --dry-run | tail -1
 try etstream pte model.pte --constants-to new.pte -o ./new.pte --dry-run | tail -1
-same() { # COMMAND...: the run and the dry run fail in the same words
+same() { # COMMAND...: checks that the run and the dry run fail in the same words
   etstream "$@" >output 2>run.txt && echo "it ran"
   etstream "$@" --dry-run >output 2>dry.txt && echo "the dry run found nothing"
   cmp run.txt dry.txt && cat run.txt

@@ -1,4 +1,4 @@
-# The main job. Equal bytes whether to a file, over an existing one, through a pipe or without sync.
+# The main job gives equal bytes to a file, over an existing one, through a pipe and without sync.
 try etstream bundle model.pte --cases cases.json -o out.bpte
 try etstream bundle model.pte --cases cases.json -o again.bpte --no-sync
 try etstream bundle model.pte --cases cases.json -o again.bpte

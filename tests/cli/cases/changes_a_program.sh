@@ -1,5 +1,5 @@
-# SPDX-License-Identifier: BSD-3-Clause
-# A program with other content: constants outside and back, methods dropped, JSON.
+# SPDX-License-Identifier: BSD-3-Clause Programs are written with other content: constants outside and back, methods
+# dropped, JSON.
 try etstream pte model.pte --constants-to weights.ptd -o small.pte
 try etstream verify weights.ptd
 try etstream inspect weights.ptd

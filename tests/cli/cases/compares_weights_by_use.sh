@@ -1,6 +1,6 @@
 program=$GOLDEN/delegated_program/program.pte
 weight=7a3c06cfb2fbaf0c864167c11e30fda1f77447e3998d704800da475236c7d7d3
-# Out to tensor data and back gives the same program.
+# Moving constants out to tensor data and back gives the same program.
 etstream pte "$program" --constants-to weights.ptd -o without.pte >/dev/null
 etstream pte without.pte --constants-from weights.ptd -o again.pte >/dev/null
 try etstream diff "$program" again.pte
@@ -20,7 +20,7 @@ try etstream diff "$program" changed.pte --atol 1
 try etstream diff "$program" changed.pte --atol 3
 printf '{"%s": "linear.weight"}' $weight >names.json
 try etstream diff "$program" changed.pte --atol 3 --names names.json --json | sed "s|$GOLDEN|GOLDEN|"
-# A difference that is none of weights is no part of a tolerance.
+# A tolerance covers only differences of weights.
 LC_ALL=C sed 's/aten::embedding/aten::EMBEDDING/' changed.pte >operator.pte
 etstream diff "$program" operator.pte --atol 3 | head -n 1
 LC_ALL=C sed 's/XnnpackBackend/XnnpackBackenD/' changed.pte >backend.pte
@@ -29,13 +29,13 @@ try etstream diff "$program" changed.pte --atol -1
 try etstream diff "$program" changed.pte --atol much
 try etstream diff "$program" changed.pte --rtol nan
 try etstream diff "$program" changed.pte --names missing.json
-# Tensor data and checkpoints too.
+# Tensor data and checkpoints are compared too.
 cp "$GOLDEN"/tensor_data/expected.ptd changed.ptd
 printf '\011' | dd of=changed.ptd bs=1 seek=$(($(stat -c %s changed.ptd) - 4)) conv=notrunc status=none
 try etstream diff "$GOLDEN"/tensor_data/expected.ptd changed.ptd
 try etstream diff "$GOLDEN"/tensor_data/expected.ptd changed.ptd --atol 1
 try etstream diff "$GOLDEN"/tensor_data/expected.ptd changed.ptd --atol 1e6
-# An element that is NaN in one alone has no difference that could be the largest.
+# An element that is NaN in only one file has no difference that could be the largest.
 header='{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}  '
 printf '\70\0\0\0\0\0\0\0%s\0\0\200\77\0\0\200\77' "$header" >ones.safetensors
 printf '\70\0\0\0\0\0\0\0%s\0\0\200\77\0\0\300\177' "$header" >nan.safetensors

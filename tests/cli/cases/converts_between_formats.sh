@@ -29,7 +29,7 @@ try etstream convert segmented --to segmented -o copy
 cmp copy segmented && echo "a copy"
 bundle --format segmented --no-hash -o unhashed >/dev/null
 cmp -s unhashed segmented || echo "without hashes it is another"
-# With bytes after its end a bundle is not what packing gives; its own layout is kept.
+# Packing never gives a bundle with bytes after its end; such a bundle keeps its own layout.
 { cat bp08; head -c 16 /dev/zero; } >other
 etstream convert other --to segmented -o kept >/dev/null
 

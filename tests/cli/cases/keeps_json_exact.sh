@@ -1,5 +1,4 @@
-# SPDX-License-Identifier: BSD-3-Clause
-# JSON that loses nothing, with data left where it lies.
+# SPDX-License-Identifier: BSD-3-Clause JSON loses nothing, and data stays where it lies.
 cat >model.fbs <<'SCHEMA'
 enum Kind : byte { SMALL, LARGE }
 table Part { name: string; scale: double; kind: Kind; }

@@ -18,7 +18,7 @@ try etstream extract out.bpte --program p.pte --cases cases --max-disk 100
 try etstream bundle model.pte --cases cases.json -o out.bpte --max-disk many
 ls *.bpte *.ptd *.fat *.pte
 
-# No name is written that could not be read.
+# A name that could not be read is not written.
 name=$(head -c 1048577 /dev/zero | tr '\0' n)
 header="{\"$name\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}"
 length=$(printf '\\x%02x' $((${#header} & 255)) $((${#header} >> 8 & 255)) $((${#header} >> 16)))

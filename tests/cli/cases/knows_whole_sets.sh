@@ -1,4 +1,5 @@
-# Weights in several files: what a set says of itself has to hold, and a part of one needs a word.
+# Weights may be in several files: the facts that a set states about itself have to hold, and a part of one needs an
+# option.
 checkpoint() { # FILE HEADER DATA
   local header=$2
   while [ $((${#header} % 8)) -ne 0 ]; do header+=' '; done
@@ -7,7 +8,7 @@ checkpoint() { # FILE HEADER DATA
 tensor() { # FILE NAME DATA
   checkpoint "$1" "{\"$2\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}" "$3"
 }
-# GGUF says it in its metadata: split.no, split.count and split.tensors.count.
+# GGUF has these facts in its metadata: split.no, split.count and split.tensors.count.
 gguf() { # FILE NUMBER
   printf 'GGUF\3\0\0\0\1\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0' >"$1"
   printf '\10\0\0\0\0\0\0\0split.no\2\0\0\0'"\\$2"'\0' >>"$1"
@@ -37,7 +38,7 @@ try etstream ptd m-00001-of-00003.gguf -o never
 try etstream verify m-00001-of-00003.gguf
 rm m-00002-of-00003.gguf
 try etstream verify m-00001-of-00003.gguf --json
-# safetensors says it in an index, and in the names of files.
+# safetensors has them in an index, and in the names of files.
 mkdir llama
 tensor llama/model-00001-of-00002.safetensors model.norm.weight abcd
 tensor llama/model-00002-of-00002.safetensors lm_head.weight efgh
@@ -73,17 +74,17 @@ try etstream verify llama
 try etstream inspect llama
 try etstream ptd llama -o never
 try etstream ptd llama --partial -o some.ptd
-# What the model is, config.json says.
+# config.json says what the model is.
 echo '{"model_type": "qwen2"}' >llama/config.json
 try etstream ptd llama --map llama --partial -o never
 try etstream ptd llama --map qwen2_5 --partial -o some.ptd --dry-run 2>&1 | grep warning
-# A folder with several checkpoints, or none.
+# A folder may have several checkpoints, or none.
 mkdir mixed empty
 cp part1.gguf mixed/a.gguf
 cp all.ptd mixed
 try etstream ptd mixed -o never
 try etstream inspect empty
-# A folder has shards of .bin files too, by their names; optimizers and tokenizers end so as well.
+# A folder may also have shards of .bin files, known by their names; those of optimizers and tokenizers end like them.
 mkdir bins
 etstream ptd all.ptd --only 'lm_head*' --to pth -o bins/pytorch_model-00001-of-00002.bin >output
 etstream ptd all.ptd --only 'm*' --to pth -o bins/pytorch_model-00002-of-00002.bin >output
@@ -102,7 +103,7 @@ for i in 0 1; do
   try etstream verify consolidated.0$i.pth
 done
 try etstream ptd consolidated.01.pth --partial -o part.ptd
-# Of tensor data the first file stands for all.
+# The first file of tensor data stands for all.
 try etstream ptd all.ptd --split-max-size 4 -o w.ptd
 try etstream verify w-00001-of-00002.ptd
 try etstream verify w-00002-of-00002.ptd

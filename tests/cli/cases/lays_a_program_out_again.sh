@@ -1,4 +1,4 @@
-# Another alignment of segments, and back; the same bytes where nothing is asked for.
+# A program gets another alignment of segments, and goes back; without options its bytes stay the same.
 try etstream pte model.pte -o same.pte
 cmp same.pte model.pte && echo "the same bytes"
 try etstream pte model.pte --segment-alignment 4096 -o aligned.pte

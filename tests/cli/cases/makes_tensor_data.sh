@@ -1,4 +1,4 @@
-# Weights from checkpoints: two safetensors files, which share a tensor.
+# Weights come from checkpoints: two safetensors files, which share a tensor.
 checkpoint() { # FILE HEADER DATA
   local header=$2
   while [ $((${#header} % 8)) -ne 0 ]; do header+=' '; done

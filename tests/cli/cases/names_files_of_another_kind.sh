@@ -1,4 +1,4 @@
-# A file that is given in place of one of another kind is called what it is, with what takes it, whatever was expected.
+# The message about a file of the wrong kind names its kind and the command that takes it, whatever was expected.
 quietly() { "$@" >output; }
 quietly etstream bundle model.pte --cases cases.json -o bundle.bpte
 quietly etstream bundle model.pte --cases cases.json --format segmented -o segmented.bpte
@@ -30,7 +30,7 @@ printf '{"forward": [{"inputs": [{"npy": "model.pte"}]}]}' >cases.json
 try etstream bundle model.pte --cases cases.json -o out
 printf '{"forward": [{"inputs": [{"safetensors": "model.pte", "name": "x"}]}]}' >cases.json
 try etstream bundle model.pte --cases cases.json -o out
-# A method's name is no server's error, and what is wrong inside is said of JSON that is of the right kind.
+# A method's name is not taken for a server's error, and errors inside JSON of the right kind are reported.
 printf '{"detail": [{"inputs": 3}]}' >cases.json
 try etstream bundle model.pte --cases cases.json -o out
 printf '{"execution_plan": [3]}' >program.json

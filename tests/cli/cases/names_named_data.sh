@@ -5,7 +5,7 @@ named_data() { sed -n '/^named data/,/^$/p'; }
 etstream inspect model.pte | named_data
 printf '{"%s": "linear.weight", "%s": ["linear.bias", "tied.bias"]}' $weight $bias >names.json
 etstream inspect model.pte --names names.json | named_data
-# Beside the program they need no option.
+# Names beside the program need no option.
 cp names.json model.names.json
 etstream inspect model.pte | named_data
 etstream inspect model.pte --json | sed -n '/"named_data": \[/,/^  \]/p'

@@ -1,4 +1,4 @@
-# What a person can get wrong. Nothing is written by any of these.
+# These are errors that a person can make. None of the commands writes anything.
 bundle() { try etstream bundle "$@"; }
 cases() { cat >given.json; bundle model.pte --cases given.json -o out.bpte; }
 bundle missing.pte --cases cases.json -o out.bpte

@@ -1,4 +1,4 @@
-# What a download gives in place of a model is called what it is, by every command and whatever it expects.
+# Every command names the kind of a file that a download gave in place of a model, whatever it expects.
 printf 'version https://git-lfs.github.com/spec/v1\noid sha256:%064d\nsize 4943000480\n' 0 >pointer.safetensors
 printf '<!DOCTYPE html><html><body>Access denied</body></html>' >page.pte
 printf '{"error":"Repository not found"}' >error.ptd

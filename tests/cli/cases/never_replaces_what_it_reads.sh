@@ -1,5 +1,5 @@
-# No output is a file that the command has read, whatever it read it for.
-kept() { # FILE...: whether they are as they were
+# No output may be a file that the command has read, whatever the file was read for.
+kept() { # FILE...: prints whether they are as they were
   sha256sum --quiet -c sums && echo "all as before"
 }
 cp "$GOLDEN/../../schema/program.fbs" s.fbs
@@ -53,7 +53,7 @@ mkdir out.pte
 try etstream pte model.pte -o out.pte --constants-to w.ptd
 cat w.ptd
 
-# A schema's includes are files, and nobody waits for a pipe.
+# A schema's includes have to be files; the command does not wait for a pipe.
 mkfifo pipe.fbs
 echo 'include "pipe.fbs"; table T { a: int; } root_type T;' >waits.fbs
 try timeout 10 etstream decompile waits.fbs model.pte -o -

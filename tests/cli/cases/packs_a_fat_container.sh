@@ -7,13 +7,13 @@ try etstream fat extract model.fat portable -o out.pte && cmp out.pte model.pte 
 etstream fat extract model.fat npu -o - && echo
 try etstream verify model.fat
 try etstream inspect model.fat
-# Each where it can be mapped, and each for itself.
+# Each payload lies where it can be mapped, and none is shared.
 try etstream fat pack portable=model.pte npu=blob --align 16384 -o aligned.fat
 try etstream fat list aligned.fat
 try etstream diff model.fat aligned.fat
 try etstream fat pack portable=model.pte again=model.pte --no-dedup -o twice.fat
 try etstream fat pack portable=model.pte npu=blob --dry-run
-# A payload that is damaged, and what does not work, and leaves nothing.
+# A damaged payload is reported, and commands that fail leave nothing.
 head -c 20000 model.pte >short.pte
 etstream fat pack short=short.pte -o short.fat >/dev/null
 try etstream verify short.fat

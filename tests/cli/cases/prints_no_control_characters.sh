@@ -1,4 +1,4 @@
-# Nothing that a file holds or is called makes the terminal do something.
+# Neither the content nor the name of a file can control the terminal.
 escape=$(printf '\033[31m')
 name="red$escape.pte"
 cp model.pte "$name"

@@ -1,4 +1,4 @@
-# A file that torch.load reads, and what is not one.
+# Files that torch.load reads are taken, and others are refused.
 checkpoint() { # FILE HEADER DATA
   local header=$2
   while [ $((${#header} % 8)) -ne 0 ]; do header+=' '; done

@@ -1,5 +1,5 @@
-# 24 tensors of 1 MiB that share one segment, as ExecuTorch writes equal weights: each is read by itself, and output that
-# has them once for each name says how large it is.
+# 24 tensors of 1 MiB share one segment, as ExecuTorch writes equal weights. Each is read by itself, and for output that
+# has them once for each name the command says how large it is.
 python3 - <<'PYTHON'
 import json, struct
 data, header, at = bytes(range(256)) * 4096, {}, 0

@@ -1,4 +1,5 @@
-# What ExecuTorch's reader leaves unchecked; every error of the file is told at once. Nothing is written.
+# Errors that ExecuTorch's reader leaves unchecked are found, and all errors of a file are reported at once. Nothing is
+# written.
 cases() { cat >given.json; try etstream bundle model.pte --cases given.json -o out.bpte; }
 cases <<<'{"backward": [{"inputs": [{"npy": "image_0.npy"}], "expected_outputs": [{"npy": "scores_0.npy"}]}]}'
 cases <<<'{"forward": [{"inputs": [], "expected_outputs": [{"npy": "scores_0.npy"}, {"npy": "scores_0.npy"}]}]}'

@@ -1,5 +1,5 @@
 try etstream 2>&1 | grep -v '^$'  # some releases of CLI11 end with an empty line
-# Names that are mistyped, of subcommands and options.
+# Names of subcommands and options are mistyped.
 try etstream bundel
 try etstream verfy model.pte
 try etstream xyzzy
@@ -13,7 +13,7 @@ try etstream bundle model.pte --case cases.json -o out.bpte
 try etstream inspect model.pte --jsn
 try etstream --verbose verify model.pte
 try etstream --verbose bundle model.pte
-# Options that are missing, and positionals without a place.
+# Options are missing, and positionals have no place.
 try etstream bundle
 try etstream bundle model.pte -o out.bpte
 try etstream bundle model.pte --cases cases.json
@@ -26,7 +26,7 @@ try etstream bundle model.pte --cases
 try etstream share model.pte
 try etstream profile --compare a.json
 try etstream extract model.pte
-# Options that exclude each other, and wrong values.
+# Options exclude each other, and values are wrong.
 try etstream bundle model.pte --cases cases.json -o - --json
 try etstream inspect model.pte --format json
 try etstream inspect model.pte --json --html page.html
@@ -34,7 +34,7 @@ try etstream bundle model.pte --cases cases.json -o out.bpte --program-alignment
 try etstream bundle model.pte --cases cases.json -o out.bpte --format bp8
 try etstream extract model.pte --segment first -o out
 try etstream profile --fail-above 1G@ -- true
-# A command to run that does not come after --.
+# A command to run does not come after --.
 try etstream run
 try etstream run --
 try etstream run echo without the mark
@@ -44,7 +44,7 @@ try etstream run --limt 4G -- true
 try etstream profile python3 export.py
 try etstream run --limit 4 G -- python3 export.py
 try etstream run --limit '4 G' python3 -- export.py
-# Files that are swapped, or given for another's.
+# Files are swapped, or given in the place of others.
 try etstream bundle cases.json --cases model.pte -o out.bpte
 try etstream bundle cases.json model.pte -o out.bpte
 try etstream bundle cases.json --cases cases.json -o out.bpte

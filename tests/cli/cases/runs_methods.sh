@@ -1,4 +1,4 @@
-# What answers here is no Python: tests/peer runs methods on ExecuTorch.
+# A script answers here in the place of Python; tests/peer runs methods on ExecuTorch.
 cat >python <<'SCRIPT'
 #!/bin/sh
 echo '{"ready": true}'
@@ -17,11 +17,11 @@ chmod +x python bare
 try etstream verify model.pte --run --python ./python --run-seconds 9 --seed 7
 etstream bundle model.pte --cases cases.json -o model.bpte --no-sync >/dev/null
 try etstream verify model.bpte --run --python ./python
-# No ExecuTorch, no Python, and one that is none.
+# There is no ExecuTorch, there is no Python, or the program is no Python.
 try etstream verify model.pte --run --python ./bare
 try etstream verify model.pte --run --python ./missing
 try etstream verify model.pte --run --python true
-# What can't be run, and options that only a run has.
+# Some files can't be run, and some options need a run.
 etstream pte model.pte --constants-to w.ptd --split-max-size 20480 -o thin.pte --no-sync >/dev/null
 try etstream verify thin.pte w-0*.ptd --run --python ./python
 try etstream verify w-00001-of-*.ptd --partial --run --python ./python

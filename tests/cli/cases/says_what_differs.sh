@@ -9,7 +9,7 @@ try etstream diff model.pte changed.pte --json
 etstream bundle model.pte --cases cases.json -o a.bpte >/dev/null
 etstream bundle changed.pte --cases cases.json -o b.bpte --format segmented >/dev/null
 try etstream diff a.bpte b.bpte
-# A program that can't be read.
+# One program can't be read.
 cp a.bpte bad.bpte
 printf 'ET99' | dd of=bad.bpte bs=1 seek=68 conv=notrunc status=none
 try etstream diff a.bpte bad.bpte
@@ -17,7 +17,7 @@ try etstream diff bad.bpte a.bpte --json
 try etstream diff model.pte a.bpte
 try etstream diff model.pte missing.pte
 try etstream diff model.pte
-# Checkpoints.
+# These are checkpoints.
 cp "$GOLDEN"/gguf/expected.gguf a.gguf
 sed 's/blocks.Q4_0/blocks.q4_0/' a.gguf >b.gguf
 try etstream diff a.gguf b.gguf

@@ -1,4 +1,4 @@
-# share moves what programs have in common into one file of tensor data, and says what it does.
+# share moves the data that programs have in common into one file of tensor data, and reports it.
 mkdir in
 cp model.pte in/portable.pte
 etstream pte model.pte --segment-alignment 4096 -o in/aligned.pte >/dev/null
@@ -11,20 +11,20 @@ ls out
 try etstream verify out/portable.pte shared.ptd
 try etstream verify out/aligned.pte shared.ptd
 try etstream fat list all.fat
-# With all of them there, and back.
+# All constants move out, and come back.
 try etstream share in/portable.pte in/aligned.pte --weights all.ptd --out-dir all --fat only.fat --least-size 1 --no-sync | tail -n 8
 etstream pte all/portable.pte --constants-from all.ptd -o back.pte >/dev/null
 cmp back.pte in/portable.pte && echo "as it was"
-# What shares nothing stays as it is, and its own weights fit it beside the shared ones.
+# A program that shares nothing stays as it is, and its own weights fit it beside the shared ones.
 try etstream share in/portable.pte in/aligned.pte in/thin.pte --weights three.ptd --out-dir three | grep -A 9 'after'
 cmp in/thin.pte three/thin.pte && echo "as it was"
 
-# In shards, of which the first one stands for all.
+# The weights may be in shards, of which the first stands for all.
 try etstream share in/portable.pte in/aligned.pte --weights w.ptd --out-dir split --least-size 1 --split-max-size 20K | tail -n 5
 try etstream verify split/aligned.pte w-00001-of-00003.ptd
 try etstream share in/portable.pte in/aligned.pte --weights w.ptd --dry-run --split-max-size 1K
 
-# Under names of their own, and where programs can be mapped in the container.
+# Programs get names of their own, and lie where they can be mapped in the container.
 try etstream share xnnpack=in/portable.pte ./in/aligned.pte --weights named.ptd --out-dir named --fat named.fat --align 4K | head -n 4
 ls named
 try etstream fat list named.fat

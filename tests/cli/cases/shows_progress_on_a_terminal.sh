@@ -1,4 +1,4 @@
-# A bar for work of over a second, only where standard error is a terminal, and wiped away at the end.
+# Work of over a second shows a bar, only if standard error is a terminal, and wipes it away at the end.
 cp model.pte large.pte
 truncate -s 100M large.pte
 cat >slow.sh <<'END'

@@ -1,4 +1,5 @@
-# --split-max-size writes tensor data as several files by key, of ptd and of pte; what reads the first reads all.
+# --split-max-size writes tensor data as several files by key, of ptd and of pte; a command that reads the first file
+# reads all.
 cp "$GOLDEN"/native_package/constants.safetensors .
 try etstream ptd constants.safetensors -o w.ptd --split-max-size 24 --dry-run
 try etstream ptd constants.safetensors -o w.ptd --split-max-size 24
@@ -6,7 +7,7 @@ try etstream ptd constants.safetensors -o again.ptd --split-max-size 24 --json
 try etstream inspect w-00001-of-00002.ptd
 try etstream ptd w-00001-of-00002.ptd -o one.ptd
 try etstream ptd constants.safetensors -o w.ptd --split-max-size 1G
-# Beside a program.
+# The files may belong to a program.
 try etstream pte model.pte --constants-to weights --split-max-size 20480 -o small.pte
 try etstream verify small.pte weights-00001-of-00003.ptd
 try etstream verify small.pte weights-00002-of-00003.ptd
@@ -14,7 +15,7 @@ try etstream pte small.pte --constants-from weights-00001-of-00003.ptd -o back.p
 try etstream pte model.pte --constants-to weights.ptd --split-max-size 1M -o small.pte --json --dry-run | tail -3
 rm weights-00003-of-00003.ptd
 try etstream verify small.pte weights-00001-of-00003.ptd
-# What does not work, and leaves nothing.
+# Commands that fail leave nothing.
 try etstream ptd constants.safetensors -o other.ptd --split-max-size 23
 try etstream ptd constants.safetensors -o - --split-max-size 24
 try etstream ptd constants.safetensors -o other.ptd --split-max-size 24 --to safetensors

@@ -1,8 +1,9 @@
-# Ctrl-C while writing: the process ends by the signal, the destination is as it was, nothing is left beside it.
+# After Ctrl-C while writing, the process ends by the signal, the destination is as it was, and nothing is left beside
+# it.
 cp model.pte large.pte
 truncate -s 1900M large.pte
 echo old >out.bpte
-set -m  # or a command in the background would ignore Ctrl-C
+set -m  # without this, a command in the background would ignore Ctrl-C
 etstream bundle large.pte --cases cases.json -o out.bpte &
 until ls -A | grep -q '[.]tmp$'; do sleep 0.01; done
 kill -INT $!

@@ -1,4 +1,4 @@
-# extract gives back what was bundled, and bundle what was extracted.
+# extract gives back the parts that were bundled, and bundle gives back the bundle.
 etstream bundle model.pte --cases cases.json -o out.bpte >/dev/null
 try etstream extract out.bpte --program program.pte --cases parts
 cmp program.pte model.pte
@@ -10,7 +10,7 @@ cmp out.bpte again.bpte && echo "the same bundle"
 etstream extract out.bpte --program - | cmp - model.pte
 etstream extract out.bpte --segment 0 -o - | sha256sum
 etstream extract model.pte --segment 0 -o segment && sha256sum <segment
-# What does not work, and leaves nothing.
+# Commands that fail leave nothing.
 try etstream extract out.bpte --cases parts
 try etstream extract out.bpte
 try etstream extract out.bpte --segment 7 -o other

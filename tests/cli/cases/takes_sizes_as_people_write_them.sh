@@ -8,7 +8,7 @@ try etstream fat pack a=model.pte -o out.fat --align '16 KiB'
 try etstream fat list out.fat
 try etstream ptd model.pte -o out.ptd --segment-alignment 4k --max-disk 1MiB --max-memory '1 GB'
 try etstream ptd model.pte -o split.ptd --split-max-size 32KB
-# Words that are no size, sizes out of bounds, and likely slips.
+# Words that are no size, sizes out of bounds and likely slips are refused.
 for size in much -5 '' ' 4K' +4K 4X 4KX 4BB 1.5G 1,5G 0x10 16E 99999999999999999999; do
   etstream run --limit "$size" -- true
 done

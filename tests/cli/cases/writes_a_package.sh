@@ -8,7 +8,7 @@ try etstream inspect --duplicates model.ptn
 try etstream extract model.ptn --program out.ptg && cmp out.ptg program.ptg && echo "the same graph"
 etstream extract model.ptn --tensor again -o - | od -An -f
 try etstream ptd model.ptn -o model.ptd
-# Where it can be mapped, from the package.
+# A package is written again, with its constants where they can be mapped.
 try etstream ptn model.ptn --align 4096 -o aligned.ptn
 try etstream inspect aligned.ptn
 try etstream diff model.ptn aligned.ptn
@@ -16,7 +16,7 @@ try etstream ptn aligned.ptn -o again.ptn && cmp again.ptn model.ptn && echo "as
 try etstream ptn program.ptg --constants constants.safetensors --mutable again -o apart.ptn
 try etstream diff model.ptn apart.ptn
 try etstream ptn program.ptg --constants constants.safetensors --dry-run
-# Damage, and what does not work, and leaves nothing.
+# Damage is reported, and commands that fail leave nothing.
 printf 'x' | dd of=apart.ptn bs=1 seek=1000 conv=notrunc status=none
 try etstream verify apart.ptn
 try etstream ptn program.ptg -o other

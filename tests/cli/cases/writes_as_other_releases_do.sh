@@ -1,4 +1,4 @@
-# The same content as releases before wrote it; which one that was is kept by what is laid out again.
+# Content is written as earlier releases wrote it; a file that is laid out again keeps its release.
 for release in 1.0 1.1 1.2 1.5; do
   try etstream pte model.pte --as-of "$release" -o "$release.pte"
   etstream pte "$release.pte" --as-of 1.5 -o - | cmp - model.pte && echo "and back"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""etstream where ExecuTorch exports: saves its programs, weights and bundles without copying them.
+"""Saves the programs, weights and bundles that ExecuTorch exports, without copying them.
 
-For ExecuTorch from 1.3 on. Some of it stands in for functions inside of ExecuTorch and torch: what a release lacks of
-these, an ImportError names when it is used. All functions may be called from several threads at once.
+Works with ExecuTorch from 1.3 on. Some of it stands in for functions inside of ExecuTorch and torch; if a release lacks
+such a function, an ImportError names it when it is needed. All functions may be called from several threads at once.
 """
 
 from __future__ import annotations

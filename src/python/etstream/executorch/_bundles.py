@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ExecuTorch's bundled programs (.bpte), serialized from its own objects and read back into its dataclasses."""
+"""Serializes ExecuTorch's bundled programs (.bpte) from its own objects, and reads them back into its dataclasses."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def plan_bundled_program(
     hash: bool = True,
     unchecked: bool = False,
 ) -> _core.FilePlan:
-    """The plan of a bundle (.bpte), of a program whose `.buffer` is never made.
+    """Returns the plan of a bundle (.bpte) of a program whose `.buffer` is never made.
 
     Args:
         bundled_program: ExecuTorch's BundledProgram; or an ExecutorchProgramManager and test cases for its methods,
             in every form that etstream.plan_bundle() takes. Suites are sorted by their methods' names.
         format, hash, unchecked: see etstream.plan_bundle(). BP08 gives the bytes of
-            serialize_from_bundled_program_to_flatbuffer, but for tensors that the method does not have contiguous, such
+            serialize_from_bundled_program_to_flatbuffer, except for tensors that are not contiguous in the method, such
             as channels-last ones. ExecuTorch writes their elements contiguously, and its runtime takes them for
             elements in the method's order; here they are in that order.
 
     Raises:
-        TypeError: for another object, an EdgeProgramManager for one.
+        TypeError: it is another object, such as an EdgeProgramManager.
         InvalidArgumentError, TooLargeError: see etstream.plan_bundle().
     """
     cases: TestCases
@@ -103,22 +103,22 @@ def _serialize_schema(bundled_program: schema.BundledProgram) -> bytes:
 
 
 def load_bundled_program(source: SourceLike, *, lazy: bool = True) -> schema.BundledProgram:
-    """A bundle in the dataclasses of ExecuTorch's schema, without flatc.
+    """Returns a bundle in the dataclasses of ExecuTorch's schema, without flatc.
 
-    Equals what deserialize_from_flatbuffer_to_bundled_program gives for a BP08 bundle, but for what that
-    gets wrong or fails at: each double is the one in the file (that rounds them to 12 digits, loses the sign
+    For a BP08 bundle the result equals that of deserialize_from_flatbuffer_to_bundled_program, except where that
+    function errs or fails: each double is the one in the file (the function rounds doubles to 12 digits, loses the sign
     of zero, and fails at NaN and infinities), and a value of no kind is None.
 
     Args:
         source: all of a .bpte file, of either format: a path, a buffer, or another source.
-        lazy: have `program` and the `data` of tensors be read-only memoryviews: of the file, mapped, whose
-            pages are read as they are touched and may be taken back, so it is not to be changed while they
-            are in use (nothing else keeps it); or of the buffer. They equal bytes of the same content, and
-            ExecuTorch serializes them; but they can't be pickled or deep-copied. Otherwise, and for a source
-            that is neither a file nor a buffer, they are bytes.
+        lazy: make `program` and the `data` of tensors read-only memoryviews of the mapped file, or of the buffer. Pages
+            of the file are read as they are touched and may be taken back, so do not change the file while the views
+            are in use (nothing else keeps it). The views equal bytes of the same content, and ExecuTorch serializes
+            them, but they can't be pickled or deep-copied. Otherwise, and for a source that is neither a file nor a
+            buffer, `program` and `data` are bytes.
 
     Raises:
-        CorruptError: the file is damaged; names file and offset.
+        CorruptError: the file is damaged; the message names file and offset.
         UnsupportedError: a tensor has over 16 dimensions.
         ValueError: a tensor has a dtype that ExecuTorch does not know.
     """
@@ -173,7 +173,7 @@ def load_bundled_program(source: SourceLike, *, lazy: bool = True) -> schema.Bun
 
 
 def _view_of(source: SourceLike, file: _core.Source) -> memoryview | None:
-    """The bytes of `file`, which is `source`, where they lie; None if that is neither a file nor memory."""
+    """Returns the bytes of `file`, which is `source`, where they lie; None if that is neither a file nor memory."""
     if not isinstance(source, (str, os.PathLike, _core.Source)):
         try:
             return memoryview(exported(source)).cast("B").toreadonly()
@@ -190,7 +190,7 @@ def _deserialize(flatbuffer: bytes) -> schema.BundledProgram:
 
 
 def patches() -> list[Patch]:
-    """What serializes bundled programs in ExecuTorch, and what reads them."""
+    """Returns the patches for functions that serialize bundled programs in ExecuTorch, and that read them."""
     serialize_bundle = "executorch.devtools.bundled_program.serialize"
     return [
         Patch(serialize_bundle, "serialize_from_bundled_program_to_flatbuffer", instead(_serialize)),

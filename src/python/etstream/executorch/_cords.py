@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ExecuTorch's cords, and data in them that stays where it lies."""
+"""Makes ExecuTorch's cords take data that stays where it lies."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from etstream.executorch._patches import Patch, instead
 
 
 class _InNoCord:
-    """Stands for the base of LazyData where ExecuTorch's cords take bytes alone: before 1.5."""
+    """A stand-in for the base class of LazyData before ExecuTorch 1.5, whose cords take bytes alone."""
 
 
 def _base_of_lazy_data() -> Any:
     try:
         from executorch.exir._serialize import _cord
-    except Exception:  # whatever ExecuTorch's modules run; what needs them says so when it is used
+    except Exception:  # ExecuTorch's modules may raise anything; functions that need them say so
         return _InNoCord
     return getattr(_cord, "FileBackedData", _InNoCord)
 
@@ -29,15 +29,15 @@ def _base_of_lazy_data() -> Any:
 _CORDS = "executorch.exir._serialize._cord"
 FileBackedData: Any = _base_of_lazy_data()
 
-# Small enough that freed ones leave no large holes among other objects.
+# The bytes that are read at once, few enough that freed pieces leave no large holes among other objects.
 _PIECE = 64 << 10
 
 
 class LazyData(FileBackedData):  # type: ignore[misc]
-    """The bytes of a source, for a Cord or a NamedDataStore: read where they are asked for, not before.
+    """The bytes of a source, for a Cord or a NamedDataStore, which are read only when they are asked for.
 
-    Length, slices, comparison, bytes() and copies are as those of bytes, and a pickle holds the bytes. Before 1.5
-    ExecuTorch's cords take it only within low_memory_export().
+    Length, slices, comparison, bytes() and copies work as for bytes, and a pickle holds the bytes. Before ExecuTorch
+    1.5, cords take LazyData only within low_memory_export().
     """
 
     def __init__(self, source: SourceLike) -> None:
@@ -99,13 +99,13 @@ class LazyData(FileBackedData):  # type: ignore[misc]
 
 @functools.cache
 def _cord_class() -> Any:
-    """Of cords that take LazyData."""
+    """Returns a class of cords that take LazyData."""
     (cord,) = needed("etstream.executorch", f"{_CORDS}:Cord")
     if FileBackedData is not _InNoCord:
         return cord
 
     class LazyCord(cord):  # type: ignore[misc, valid-type]
-        """Takes it as those of later releases do."""
+        """A cord that takes LazyData, as those of later releases do."""
 
         def __bytes__(self) -> bytes:
             return b"".join(map(bytes, self._buffers))
@@ -125,10 +125,10 @@ def _cord_class() -> Any:
 
 
 def cord_of(plan: _core.FilePlan) -> Any:
-    """The file that `plan` plans, as ExecuTorch's serializers return theirs."""
+    """Returns the planned file as a cord, as ExecuTorch's serializers return theirs."""
     return _cord_class()(LazyData(plan.source()))
 
 
 def cord_patches() -> list[Patch]:
-    """What has ExecuTorch's own serializers take LazyData."""
+    """Returns the patches that make ExecuTorch's own serializers take LazyData."""
     return [] if FileBackedData is not _InNoCord else [Patch(_CORDS, "Cord", instead(_cord_class()))]

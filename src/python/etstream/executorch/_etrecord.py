@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ETRecords written a piece at a time.
 
-ExecuTorch serializes each program of a record to one JSON text, with the delegates' data, and what they were
-made from, in base64 inside it. Here the same code runs, but puts a mark where such data belongs; when the text
-is written, the data takes the marks' places. What is written is the same, byte for byte.
+ExecuTorch serializes each program of a record to one JSON text, with the delegates' data, and what they were made from,
+in base64 inside it. Here the same code runs, but puts a mark where such data belongs. When the text is written, the
+data takes the places of the marks. The record is the same, byte for byte.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NEEDS = (
     "torch._subclasses:FakeTensor",
 )
 
-# Bytes that are encoded at once: a multiple of 3, so that base64 needs no padding between them.
+# The number of bytes that are encoded at once: a multiple of 3, so that base64 needs no padding between them.
 _CHUNK = 3 << 18
 
 _Write = Callable[[Any], object]
@@ -69,15 +69,15 @@ class _Pickler(pickle.Pickler):
 
 
 def _sink(write: _Write) -> Any:
-    """The part of a file that `torch.save` needs."""
+    """Returns the part of a file that `torch.save` needs."""
     return SimpleNamespace(write=write, flush=lambda: None)
 
 
 def _artifact(artifact: Any) -> _Content:
-    """What `torch.save` makes of tensors.
+    """Returns the bytes that `torch.save` makes of tensors.
 
-    It is made twice: to learn its size, which raises what there is to raise before anything is written, and
-    when it is written.
+    They are made twice: first to learn their size, so that errors are raised before anything is written, and again when
+    they are written.
     """
 
     def save(write: _Write) -> None:
@@ -95,13 +95,13 @@ def _artifact(artifact: Any) -> _Content:
 
 
 def _buffer(data: Any) -> _Content:
-    """Bytes that are in memory."""
+    """Returns bytes in memory as content."""
     view = memoryview(data).cast("B")
     return _Content(len(view), lambda write: write(view))
 
 
 def _lazy(data: FileBackedData) -> _Content:
-    """Named data that is read where it is asked for."""
+    """Returns named data as content that is read when it is written."""
     return _Content(len(data), lambda write: data.write_to_file(_sink(write)))
 
 
@@ -146,7 +146,7 @@ class _Deferred:
         return f"{self._key}x{len(self._contents) - 1}x".encode()
 
     def text(self, marked: bytes) -> _Content:
-        """The text `marked` with the contents in the places of their marks."""
+        """Returns the text `marked` with the contents in the places of their marks."""
         parts = re.split(f"{self._key}x([0-9]+)x".encode(), marked)
         pieces = [self._contents[int(part)] if i % 2 else _buffer(part) for i, part in enumerate(parts)]
 
@@ -158,11 +158,11 @@ class _Deferred:
 
 
 _deferred: ContextVar[_Deferred | None] = ContextVar("etstream_deferred", default=None)
-"""Where the data of the program that this thread writes goes; None while it writes none."""
+"""The marks of the program that this thread writes, and the data that goes there; None while it writes none."""
 
 
 def _b64encode(data: Any, altchars: Any = None) -> bytes:
-    """Encodes nothing yet while a record is written."""
+    """Returns a mark instead of base64 while a record is written."""
     deferred = _deferred.get()
     if deferred is None:
         return base64.b64encode(data, altchars)
@@ -184,7 +184,7 @@ def _defer_torch_artifact(original: Callable[[Any], Any]) -> Callable[[Any], Any
 
 
 def _encode(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Around the encoder's method for what JSON has no word for: named data may be of any kind."""
+    """Wraps the encoder's method for values that JSON can't express, as named data may be of any kind."""
 
     def encode(encoder: Any, value: Any) -> Any:
         deferred = _deferred.get()
@@ -196,7 +196,7 @@ def _encode(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _write_entry(archive: ZipFile, name: str, content: _Content) -> None:
-    """As `ZipFile.writestr`: an entry whose size is known before it is written."""
+    """Writes an entry like `ZipFile.writestr`, of a size that is known before it is written."""
     entry = ZipInfo(name, time.localtime()[:6])
     entry.external_attr = 0o600 << 16
     entry.file_size = content.size
@@ -237,7 +237,7 @@ def _save_edge_dialect_program(
 
 
 def patches() -> list[Patch]:
-    """What writes ETRecords in ExecuTorch."""
+    """Returns the patches for functions that write ETRecords in ExecuTorch."""
     record, encode = f"{_RECORD}:ETRecord", module_with(base64, b64encode=_b64encode)
     return [
         Patch(record, "_save_exported_program", instead(_save_exported_program)),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ExecuTorch runs flatc for, in this process."""
+"""Does in this process what ExecuTorch runs flatc for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _KNOWN = _DECOMPILE | {"--raw-binary", "--size-prefixed"}
 
 
 def _parsed(arguments: Sequence[str]) -> tuple[set[str], Path, Path, Path] | None:
-    """The options, the folder, the schema and the file, as ExecuTorch's two functions give them; None for others."""
+    """Returns the options, the folder, the schema and the file in arguments of ExecuTorch's functions; None for
+    others."""
     if arguments.count("-o") != 1 or len(arguments) < 5:
         return None
     options = arguments[: arguments.index("-o")]
@@ -32,7 +33,7 @@ def _parsed(arguments: Sequence[str]) -> tuple[set[str], Path, Path, Path] | Non
 def run_flatc(args: Sequence[str], flatc: Callable[[Sequence[str]], None]) -> None:
     """Does what flatc does for `args`, to the byte; runs `flatc` for arguments that ExecuTorch never gives it.
 
-    Raises subprocess.CalledProcessError, as where flatc fails, and says why.
+    Raises subprocess.CalledProcessError, as if flatc failed, and says why.
     """
     parsed = _parsed(args)
     if parsed is None:
@@ -54,6 +55,6 @@ def run_flatc(args: Sequence[str], flatc: Callable[[Sequence[str]], None]) -> No
 
 
 def patches() -> list[Patch]:
-    """What runs flatc in ExecuTorch."""
+    """Returns the patch for the function that runs flatc in ExecuTorch."""
     serialize = "executorch.exir._serialize._flatbuffer"
     return [Patch(serialize, "_run_flatc", lambda original: lambda args: run_flatc(args, original))]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Etstream in the place of ExecuTorch's own serialization."""
+"""Puts etstream in the place of ExecuTorch's own serialization."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from etstream.executorch._patches import FunctionUse, Patch, PatchSet, counted
 
 _logger = logging.getLogger("etstream")
 _uses: dict[str, FunctionUse] = {}
-"""Since the first install() that is in force, by the function's name."""
+"""The uses of functions, by name, since the first install() that is in force."""
 
 
 def _patches() -> list[Patch]:
     global _uses
-    _uses = {}  # the last one stays with the installations of its time
+    _uses = {}  # installations keep the dictionary of their time
     patches = [
         *_programs.patches(),
         *_bundles.patches(),
@@ -31,12 +31,12 @@ def _patches() -> list[Patch]:
 
 _installed = PatchSet("install()", _patches, (*_programs.NEEDS, *_etrecord.NEEDS))
 _in_force: list[Installation] = []
-"""Those that have not ended, the latest last."""
+"""The installations that have not ended, the latest last."""
 _lock = threading.RLock()
 
 
 class Installation:
-    """What install() put in place. Leaving its outermost block, or an uninstall(), ends it."""
+    """An installation that install() made. It ends when its outermost block is left, or with an uninstall()."""
 
     def __init__(self, verbose: bool, names: bool) -> None:
         """Raises ImportError, see install()."""
@@ -44,7 +44,7 @@ class Installation:
         self._blocks = 0
         with _lock, ExitStack() as installed:
             if names:
-                # First, so that what counts calls and writes through etstream is around it.
+                # These come first, so that the patches that count calls and write through etstream wrap them.
                 installed.enter_context(_key_names.recording)
                 installed.enter_context(_key_names.writing)
             installed.enter_context(_installed)
@@ -77,8 +77,8 @@ class Installation:
 
     @property
     def functions(self) -> tuple[FunctionUse, ...]:
-        """Those that are replaced, with how often they were called since the first install() in force, in all threads;
-        after the last uninstall() those that were."""
+        """The replaced functions, with how often each was called since the first install() in force, in all threads;
+        after the last uninstall(), those that were replaced."""
         return tuple(copy.deepcopy(list(self._uses.values())))
 
     def __str__(self) -> str:
@@ -91,33 +91,34 @@ class Installation:
 
 
 def install(*, verbose: bool = False, names: bool = False) -> Installation:
-    """Has ExecuTorch's own functions save through etstream, in all threads, until uninstall().
+    """Makes ExecuTorch's own functions save through etstream, in all threads, until uninstall().
 
-    Stands in for serialize_pte_binary, and so for to_executorch(), save() and write_to_file() of an
-    ExecutorchProgramManager; for the serialization of tensor data (.ptd), of bundled programs, also back to
-    their dataclasses, and of ETRecords; and for flatc, which XNNPACK and others run for each graph, and
-    the Inspector for each ETDump. Bytes and types stay the same; payloads are not copied, but into what has
-    to be returned as bytes. What etstream refuses is left to ExecuTorch. But where a file can't be written,
-    ExecutorchProgramManager.save() raises NoSuchFileError or IoError; ExecuTorch's own logs that, and returns.
+    Etstream stands in for serialize_pte_binary, and so for to_executorch(), save() and write_to_file() of an
+    ExecutorchProgramManager; for the serialization of tensor data (.ptd), of bundled programs, also back to their
+    dataclasses, and of ETRecords; and for flatc, which XNNPACK and others run for each graph, and the Inspector for
+    each ETDump. Bytes and types stay the same; payloads are copied only into results that have to be bytes. ExecuTorch
+    still does what etstream refuses. If a file can't be written, ExecutorchProgramManager.save() raises NoSuchFileError
+    or IoError, while ExecuTorch's own logs the failure and returns.
 
-    May be called again: each call wants an uninstall() of its own, or to be used as a context manager::
+    May be called again: each call needs an uninstall() of its own, or serves as a context manager::
 
         with etstream.executorch.install() as installation:
             manager = edge.to_executorch()
         print(installation)
 
     Args:
-        verbose: say on standard error which functions are replaced and, at the end of it, how often each was called,
-            and how often and why it was left to ExecuTorch. The logger "etstream" of the standard library
-            tells of each call at the level of debugging, in any case.
-        names: have save() and write_to_file() of an ExecutorchProgramManager also write MODEL.names.json beside
-            MODEL.pte, which says which parameter became which key of named data; see save_program(). It is noted while
-            the program is lowered, so that is to come after install().
+        verbose: say on standard error which functions are replaced and, at the end, how often each was called, and how
+            often and why it was left to ExecuTorch. In any case the logger "etstream" of the standard library tells of
+            each call at the level DEBUG.
+        names: make save() and write_to_file() of an ExecutorchProgramManager also write MODEL.names.json beside
+            MODEL.pte, which says which parameter became which key of named data; see save_program(). The names are
+            noted while the program is lowered, so lower it after install().
 
-    Returns what has the same in its `functions`, and as text.
+    Returns an Installation, which has the same counts in its `functions` and as text.
 
     Raises:
-        ImportError: what this ExecuTorch or this torch does not have of what it replaces; nothing is replaced then.
+        ImportError: this ExecuTorch or this torch lacks something to replace, which the message names; nothing is
+            replaced then.
     """
     installation = Installation(verbose, names)
     for use in installation.functions:
@@ -128,12 +129,12 @@ def install(*, verbose: bool = False, names: bool = False) -> Installation:
 
 
 def uninstall() -> None:
-    """Ends the latest install(); with the last, ExecuTorch's functions are as they were. Does nothing otherwise."""
+    """Ends the latest install(), if any. With the last one, ExecuTorch's functions are as they were."""
     with _lock:
         if _in_force:
             _in_force[-1]._end()
 
 
 def is_installed() -> bool:
-    """Whether an install() is in force."""
+    """Returns whether an install() is in force."""
     return bool(_in_force)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What lies inside ExecuTorch and torch: looked up by name when a feature is used, as releases differ in it."""
+"""Looks up internals of ExecuTorch and torch by name when a feature is used, as releases differ in them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ABSENT = object()
 
 
 def expect_installed() -> None:
-    """Raises ImportError unless ExecuTorch and torch are there, in whatever version."""
+    """Raises ImportError unless ExecuTorch and torch are installed, in any version."""
     missing = [package for package in _PACKAGES if importlib.util.find_spec(package) is None]
     if missing:
         raise ImportError(
@@ -25,18 +25,19 @@ def expect_installed() -> None:
 
 
 class Lookup:
-    """Finds what a feature needs, and keeps what it does not find."""
+    """A search for what a feature needs, which notes the names that it does not find."""
 
     def __init__(self, feature: str) -> None:
         self._feature = feature
         self._missing: list[str] = []
 
     def find(self, name: str) -> Any:
-        """What `name` is, "package.module" or "package.module:Class.attribute"; None if it is not there."""
+        """Returns the object of that name, "package.module" or "package.module:Class.attribute"; None if it is
+        missing."""
         module, _, path = name.partition(":")
         try:
             found: Any = importlib.import_module(module)
-        except Exception as error:  # whatever the module runs
+        except Exception as error:  # the module may raise anything
             self._missing.append(f"{module} ({error})")
             return None
         for attribute in path.split(".") if path else ():
@@ -47,11 +48,11 @@ class Lookup:
         return found
 
     def miss(self, name: str) -> None:
-        """Takes note that `name` is not there."""
+        """Notes that `name` is not there."""
         self._missing.append(name.replace(":", "."))
 
     def finish(self) -> None:
-        """Raises one ImportError that names all that was not found, and the versions."""
+        """Raises one ImportError with all names that were not found, and the versions."""
         if self._missing:
             found = " and ".join(f"{package} {version_of(package) or '(of no known version)'}" for package in _PACKAGES)
             missing = ", ".join(dict.fromkeys(self._missing))
@@ -59,7 +60,7 @@ class Lookup:
 
 
 def needed(feature: str, *names: str) -> Sequence[Any]:
-    """What `names` are, as Lookup.find() takes them. Raises one ImportError that has all that are not there."""
+    """Returns the objects of these names, see Lookup.find(). Raises one ImportError with all missing names."""
     lookup = Lookup(feature)
     found = [lookup.find(name) for name in names]
     lookup.finish()
@@ -67,7 +68,7 @@ def needed(feature: str, *names: str) -> Sequence[Any]:
 
 
 def of_manager(feature: str, manager: object, name: str) -> Any:
-    """An attribute of an ExecutorchProgramManager. Raises TypeError for another object, and what attribute() does."""
+    """Returns an attribute of an ExecutorchProgramManager. Raises TypeError for another object; see attribute()."""
     (expected,) = needed(feature, "executorch.exir:ExecutorchProgramManager")
     if not isinstance(manager, expected):
         hint = ": call its to_executorch() first" if hasattr(manager, "to_executorch") else ""
@@ -78,7 +79,7 @@ def of_manager(feature: str, manager: object, name: str) -> Any:
 
 
 def attribute(feature: str, value: object, name: str) -> Any:
-    """An attribute of an object of ExecuTorch's. Raises ImportError if its class does not have it any more."""
+    """Returns an attribute of an object of ExecuTorch. Raises ImportError if the object's class no longer has it."""
     found = getattr(value, name, _ABSENT)
     if found is _ABSENT:
         lookup = Lookup(feature)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which parameter became which key of named data, which backends name by its hash.
+"""Notes which parameter became which key of named data, as backends name the data by its hash.
 
-It is noted where a backend adds data to its store, and goes with the store into the program's manager.
+The notes are made where a backend adds data to its store, and go with the store into the program's manager.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _XNNPACK_VISITOR = "executorch.backends.xnnpack.operators.node_visitor:NodeVisit
 _NOTED = "_etstream_names"
 
 _PARAMETRIZED = re.compile(r"\.parametrizations\.([^.]+)\.original\d*$")
-"""The name that torch gives on export to a part of a parameter of several tensors, as quantized ones are."""
+"""The pattern of names that torch's export gives to the parts of a parameter, such as a quantized one."""
 
 _Names = dict[str, dict[str, None]]
 """The names of parameters by key, in order, each once."""
 
 _parameter: ContextVar[str | None] = ContextVar("etstream_parameter", default=None)
-"""The parameter that a backend makes named data of at the moment."""
+"""The name of the parameter that a backend is making named data of."""
 
 
 def _noted(store: Any) -> _Names:
@@ -79,7 +79,7 @@ def _merge(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _define_tensor(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Around XNNPACK's method for a tensor of the graph, which adds its data and its scales to the store."""
+    """Wraps XNNPACK's method for a tensor of the graph, which adds the tensor's data and scales to the store."""
     signature = inspect.signature(original)
     is_parameter, name_of = needed(
         "names",
@@ -112,7 +112,7 @@ def _patches() -> list[Patch]:
 
 
 recording = PatchSet("names", _patches)
-"""Notes names while anyone has entered it."""
+"""The patches that note names while anyone has entered them."""
 
 
 def _write_to_file(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -132,21 +132,21 @@ def _write_patches() -> list[Patch]:
 
 
 writing = PatchSet("names", _write_patches)
-"""While anyone has entered it, write_to_file() of a manager writes names too."""
+"""The patches that make write_to_file() of a manager write names too, while anyone has entered them."""
 
 
 def is_writing() -> bool:
-    """Tells whether programs are to be saved with names."""
+    """Returns whether programs are to be saved with names."""
     return writing.in_place
 
 
 def beside(path: str) -> str:
-    """MODEL.names.json for MODEL.pte, where the command and etstream.inspect() look for it."""
+    """Returns MODEL.names.json for MODEL.pte, where the command and etstream.inspect() look for it."""
     return f"{os.path.splitext(path)[0]}.names.json"
 
 
 def path_of_names(names: str | os.PathLike[str] | bool | None, output: object) -> str | None:
-    """Returns the path that names go to; None for nowhere."""
+    """Returns the path that names are written to; None if they are not written."""
     if names is None or names is False:
         return None
     if names is not True:
@@ -157,13 +157,13 @@ def path_of_names(names: str | os.PathLike[str] | bool | None, output: object) -
 
 
 def plan_of(manager: ExecutorchProgramManager) -> _core.FilePlan:
-    """The plan of the JSON file that says what the keys of a program's named data stand for."""
+    """Returns the plan of the JSON file that says what the keys of a program's named data stand for."""
     text = json.dumps(names_of(manager), indent=1, ensure_ascii=False)
     return _core.FilePlan.copy(_core.Source(f"{text}\n".encode()))
 
 
 def names_of(manager: ExecutorchProgramManager) -> dict[str, str | list[str]]:
-    """Returns the names of keys, of data in the program and beside it, as far as they are known."""
+    """Returns the known names of keys of data in the program and beside it."""
     named_data = of_manager("names", manager, "_named_data")
     if named_data is None:
         return {}
@@ -177,7 +177,7 @@ def names_of(manager: ExecutorchProgramManager) -> dict[str, str | list[str]]:
 
 
 def _found_by_content(manager: ExecutorchProgramManager, data: dict[str, Any]) -> dict[str, list[str]]:
-    """The names of parameters whose bytes a backend took as they are."""
+    """Returns the names of parameters whose bytes a backend took unchanged, by the key."""
     if not data:
         return {}
     keys: dict[tuple[int, bytes], list[str]] = {}
@@ -198,7 +198,7 @@ def _found_by_content(manager: ExecutorchProgramManager, data: dict[str, Any]) -
 
 
 def _parameters(manager: ExecutorchProgramManager) -> Iterator[tuple[str, torch.Tensor]]:
-    """Those of what was delegated, as far as the manager still has them."""
+    """Yields the names and tensors of delegated parameters, as far as the manager still has them."""
     (is_lowered,) = needed("names", "executorch.exir.lowered_backend_module:LoweredBackendModule")
     for method in sorted(manager.methods):
         for module in manager.exported_program(method).graph_module.modules():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An export whose large blocks lie in a file, and that refers to its constants instead of copying them."""
+"""Exports with large blocks of memory in a file, and refers to constants instead of copying them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ._cords import LazyData, cord_patches
 from ._key_names import recording
 from ._patches import Patch, PatchSet, instead, module_with
 
-# Smaller constants are copied as ever: they are part of what a program's metadata takes.
+# The size in bytes below which constants are copied as ever: they are part of what a program's metadata takes.
 _COPIED_BELOW = 16 << 10
 
 
@@ -40,16 +40,16 @@ class _HeapUse(NamedTuple):
 
 @dataclass(repr=False)
 class LowMemoryReport:
-    """What low_memory_export() has done so far, also while it goes on. Sizes are in bytes."""
+    """A report of what low_memory_export() has done so far, also while it goes on. Sizes are in bytes."""
 
     heap: Literal["here", "etstream run", "none"] = "none"
-    """Who has large blocks lie in a file."""
+    """The heap that keeps large blocks in a file: that of this process, that of `etstream run`, or none."""
     viewed: int = 0
     """The size of constants that the program refers to where they lie."""
     copied: int = 0
     """The size of constants that were copied."""
     fell_back: Counter[str] = field(default_factory=Counter)
-    """What was done as without it: how often, by the reason."""
+    """The numbers of times that something was done as without low_memory_export(), by the reason."""
     overhead: float = 0.0
     """The part of `seconds` in which the block was entered and left: functions were replaced, the heap began and ended,
     and Python's collector ran."""
@@ -58,28 +58,28 @@ class LowMemoryReport:
 
     @property
     def blocks(self) -> int:
-        """How many large blocks were allocated in the file meanwhile, in the whole process; 0 under `etstream run`,
+        """The number of large blocks that the whole process allocated in the file meanwhile; 0 under `etstream run`,
         whose --report tells of them."""
         return self._use().blocks
 
     @property
     def spilled(self) -> int:
-        """The size of those that were there at a time, at most, since the outermost block of the process began."""
+        """The most bytes that large blocks had in the file at one time, since the process's outermost block began."""
         return self._use().spilled
 
     @property
     def let_go(self) -> int:
-        """The bytes of them that were taken out of memory for the limit."""
+        """The bytes of large blocks that were taken out of memory for the limit."""
         return self._use().let_go
 
     @property
     def refused(self) -> int:
-        """How many blocks there was no room for on the disk."""
+        """The number of blocks that the disk had no room for."""
         return self._use().refused
 
     @property
     def seconds(self) -> float:
-        """How long the block has taken so far, or took."""
+        """The seconds that the block has taken so far, or took."""
         return self._seconds()
 
     def __str__(self) -> str:
@@ -104,7 +104,7 @@ class LowMemoryReport:
 
 
 _report: ContextVar[LowMemoryReport | None] = ContextVar("etstream_low_memory_report", default=None)
-"""Of the innermost block that this thread is in."""
+"""The report of the innermost block that this thread is in."""
 _emitted: ContextVar[torch.UntypedStorage | None] = ContextVar("etstream_emitted", default=None)
 """The storage of the constant that is being emitted."""
 
@@ -117,52 +117,49 @@ def low_memory_export(
     freeze: bool = True,
     names: bool = False,
 ) -> Iterator[LowMemoryReport]:
-    """Within it, large blocks of memory lie in a file, and an export refers to its constants.
+    """Keeps large blocks of memory in a file, and makes an export refer to its constants, while a `with` block runs.
 
         with etstream.executorch.low_memory_export(spill="/data", limit="4G") as report:
             program = to_edge(torch.export.export(model, inputs)).to_executorch()
         print(report)
         etstream.executorch.save_program(program, "model.pte")
 
-    Blocks of 16 KiB and more that anything in the process allocates (torch, numpy, Python, other
-    libraries) come from a file without a name in the folder `spill`, which has to be on a disk
-    with room for them (default: $TMPDIR, or /var/tmp, since /tmp is often in memory; better beside
-    the output). They are the page cache's then, not memory of the process. Of them `limit` bytes, an
-    int or "4G", at least 1 MiB, stay in memory, looked at every 20 ms; without a limit, as many as the
-    system leaves there. Where the disk is full, allocating fails, with a MemoryError or what a library makes of it.
-    Blocks last as long as they are used, also after the end, and may be freed and resized then.
+    Blocks of 16 KiB and more that anything in the process allocates (torch, numpy, Python, other libraries) come from a
+    file without a name in the folder `spill`, which has to be on a disk with room for them (default: $TMPDIR, or
+    /var/tmp, since /tmp is often in memory; better beside the output). They then belong to the page cache, not to the
+    process's memory. At most `limit` bytes of them, an int or "4G", at least 1 MiB, stay in memory, which is checked
+    every 20 ms; without a limit, as many stay as the system leaves there. If the disk is full, an allocation fails,
+    with a MemoryError or what a library makes of it. Blocks last as long as they are used, also after the end, and may
+    be freed and resized then.
 
-    The program is the same, byte for byte. Its constants of 16 KiB and more are views of the
-    tensors' memory, not copies. They must not change before the program is saved; where they are
-    mapped from a checkpoint, neither may that file. With `freeze` Python's collector leaves what is
-    there at the beginning alone (gc.freeze(), unless the caller did that), and so finds dropped graphs
-    soon; without it, the heap of a process with many objects holds several of them. With `names` it is noted
-    which parameter becomes which key of named data, for save_program(..., names=True).
+    The program is the same, byte for byte. Its constants of 16 KiB and more are views of the tensors' memory, not
+    copies. They must not change before the program is saved; if they are mapped from a checkpoint, that file must not
+    change either. With `freeze` Python's collector ignores the objects that exist at the beginning (gc.freeze(), unless
+    the caller did that), and so finds dropped graphs soon; without it, the heap of a process with many objects holds
+    several dropped graphs. With `names` the export notes which parameter becomes which key of named data, for
+    save_program(..., names=True).
 
-    It may be nested, and entered by several threads at once. For blocks it acts on the whole
-    process, all its threads, while any thread is within; the folder and the limit of the one that
-    entered first hold until all have left. For all else it acts on the thread that enters it. At
-    its end, also after an error, all is as before, but that memory is freed, and libraries are
-    loaded, by way of etstream from then on. The program that comes out of it may be used and saved
-    after it. Blocks that are there when the process forks, or when a later use names another folder
-    or limit, become memory of the process as they are written to.
+    The call may be nested, and several threads may enter it at once. For blocks of memory it acts on the whole process,
+    all its threads, while any thread is within; the folder and the limit of the thread that entered first hold until
+    all have left. In all else it acts on the thread that enters it. At its end, also after an error, all is as before,
+    except that etstream from then on takes part in freeing memory and in loading libraries. The exported program may be
+    used and saved afterwards. Blocks that exist when the process forks, or when a later use names another folder or
+    limit, become memory of the process as they are written to.
 
-    A library may not free a large block from within with an address of free() that it looked up at
-    run time (dlsym, ctypes), or keeps from before: the process would end. Under `etstream run` the
-    heap is there already, with the folder and the limit of the command, and `limit` is not looked
-    at.
+    A library must not free a large block that was allocated within with an address of free() that it looked up at run
+    time (dlsym, ctypes), or kept from before: the process would end. Under `etstream run` the heap is there already,
+    with the folder and the limit of the command, and `limit` is ignored.
 
-    With ExecuTorch before 1.5 all of it, to_executorch() too, is to be within.
+    With ExecuTorch before 1.5 the whole export, to_executorch() too, must be within.
 
-    Yields a LowMemoryReport, which grows as the export goes on. Where this system or processor has no
-    such heap, it warns, and constants are referred to all the same.
+    Yields a LowMemoryReport, which grows as the export goes on. If this system or processor has no such heap, it warns,
+    and still refers to constants.
 
     Raises:
-        ImportError: what this ExecuTorch or this torch does not have of what is replaced meanwhile.
+        ImportError: this ExecuTorch or this torch lacks something that is replaced meanwhile, which the message names.
         etstream.NotFoundError, etstream.IoError: the folder is not there, or can't be written to.
-        etstream.InvalidArgumentError: it is in memory itself (tmpfs), its file system can't reserve
-            room, a limit of the process's (ulimit -v, -d, -f) leaves too little, or `limit` is below
-            1 MiB.
+        etstream.InvalidArgumentError: the folder is in memory itself (tmpfs), its file system can't reserve room, a
+            limit of the process's (ulimit -v, -d, -f) leaves too little, or `limit` is below 1 MiB.
         OSError: the folder is full.
     """
     kept = size("limit", limit, least=_core.least_heap_limit)
@@ -186,7 +183,7 @@ def low_memory_export(
 
 @contextlib.contextmanager
 def _told_to(report: LowMemoryReport) -> Iterator[None]:
-    """Has what this thread does with constants be in it, and in those around it."""
+    """Reports what this thread does with constants in `report`, and in the reports around it."""
     outer = _report.get()
     token = _report.set(report)
     try:
@@ -203,7 +200,7 @@ def _told_to(report: LowMemoryReport) -> Iterator[None]:
 def _large_blocks_in(
     folder: str | os.PathLike[str], limit: int | None, report: LowMemoryReport
 ) -> Iterator[None]:
-    """Has the large blocks of the whole process lie there, of which so many bytes stay in memory."""
+    """Keeps the large blocks of the whole process in a file in the folder, and `limit` bytes of them in memory."""
     if not hasattr(_core, "start_heap"):
         reason = f"large blocks stay in memory: there is no heap for {platform.system()} on {platform.machine()}"
         warn(f"low_memory_export(): {reason}")
@@ -238,16 +235,16 @@ def _large_blocks_in(
 
 @contextlib.contextmanager
 def _garbage_found_soon() -> Iterator[None]:
-    """Has Python's collector look only at what comes to be from now on, and so look often.
+    """Makes Python's collector look only at objects that are made from now on, and so look often.
 
-    Graphs are cycles. Beside the objects of all that was imported, few are a graph's, and the
-    collector would wait for more of them while several that were dropped are still there.
+    Graphs are cycles. Among the objects of all imported modules, few are a graph's, and the collector would wait for
+    more of them while several dropped graphs are still there.
     """
     gc.collect()
     is_ours = gc.get_freeze_count() == 0
     if is_ours:
         gc.freeze()
-        gc.collect()  # counts those that it looks at again: none
+        gc.collect()  # sets the collector's count of older objects to none
     try:
         yield
     finally:
@@ -256,7 +253,7 @@ def _garbage_found_soon() -> Iterator[None]:
 
 
 def _emit_tensor(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Around the emitter's method for a tensor: says whose memory it is going to copy."""
+    """Wraps the emitter's method for a tensor, and notes whose memory it is going to copy."""
 
     @functools.wraps(original)
     def emit(self: Any, spec: Any, *args: Any, **kwargs: Any) -> Any:
@@ -270,7 +267,7 @@ def _emit_tensor(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _constant(array: ctypes.Array[Any]) -> bytes | LazyData:
-    """Takes the place of bytes() in the emitter."""
+    """Replaces bytes() in the emitter: refers to a large constant instead of copying it."""
     storage, report = _emitted.get(), _report.get()
     if storage is None or report is None:
         return bytes(array)
@@ -283,7 +280,7 @@ def _constant(array: ctypes.Array[Any]) -> bytes | LazyData:
 
 
 def _sha256(data: Any = b"") -> Any:
-    """Takes what stands for bytes too."""
+    """Replaces hashlib.sha256() in the emitter: takes LazyData as well as bytes."""
     if not isinstance(data, LazyData):
         return hashlib.sha256(data)
     return SimpleNamespace(digest=data.sha256, hexdigest=lambda: data.sha256().hex())

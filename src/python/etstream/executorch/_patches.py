@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions of ours in the place of ExecuTorch's, and these back again; and which of the two were called."""
+"""Replaces functions of ExecuTorch by etstream's, puts them back, and counts which of the two were called."""
 
 from __future__ import annotations
 
@@ -25,40 +25,42 @@ _ABSENT = object()
 
 @dataclass(frozen=True)
 class Patch:
-    """What is called `name` in `owner`, and what is to stand there."""
+    """A replacement for the attribute `name` of `owner`."""
 
     owner: str
     """A module, or a class: "package.module:Class"."""
     name: str
     replacement: Callable[[Any], Any]
-    """Gets what stands there, and gives what is to."""
+    """A function that gets the present value, and returns the new one."""
     only_there: bool = False
-    """Not also in the modules that have imported it; and the owner need not have it, as with a builtin."""
+    """True to leave alone the modules that have imported it; the owner need not have it then, as with a builtin."""
 
 
 def instead(value: Any) -> Callable[[Any], Any]:
-    """For a Patch whose replacement does without what it replaces."""
+    """Returns a replacement for a Patch that ignores the present value."""
     return lambda _: value
 
 
 def module_with(module: ModuleType, **attributes: Any) -> Callable[[Any], Any]:
-    """For a Patch in whose owner a module is to have these attributes in the place of its own."""
+    """Returns a replacement for a Patch of a module: the same module, with these attributes in the place of its own."""
     return instead(SimpleNamespace(**{**vars(module), **attributes}))
 
 
 class PatchSet:
     """Patches that are in place while anyone has entered the set. Thread-safe; all threads see them.
 
-    A function is replaced in every module that has imported it, and there is put back. All are in place, or none.
+    A function is replaced in every module that has imported it, and is put back there. Either all patches are in place,
+    or none is.
     """
 
     def __init__(
         self, feature: str, find: Callable[[], Sequence[Patch]], needs: Sequence[str] = ()
     ) -> None:
-        """`find` is called when the patches are put in place, so that what they need is imported then.
+        """Takes `find`, which is called when the patches are put in place, so that modules they need are imported only
+        then.
 
-        `feature` is what an error says that the patches are for, and `needs` what it takes beside them, as
-        Lookup.find() has it.
+        `feature` is what the patches are for, as an error says it, and `needs` are further names that it needs, see
+        Lookup.find().
         """
         self._feature = feature
         self._find = find
@@ -67,7 +69,7 @@ class PatchSet:
         self._entered = 0
 
     def __enter__(self) -> PatchSet:
-        """Raises one ImportError that names all that this ExecuTorch and this torch do not have."""
+        """Puts the patches in place. Raises one ImportError with all names that ExecuTorch and torch lack."""
         with _lock:
             if self._entered == 0:
                 self._undo = self._applied()
@@ -84,11 +86,11 @@ class PatchSet:
 
     @property
     def in_place(self) -> bool:
-        """Tells whether anyone has entered it."""
+        """True if anyone has entered the set."""
         return self._entered > 0
 
     def _applied(self) -> ExitStack:
-        """Puts the patches in place. Closing what it returns puts back what was there."""
+        """Puts the patches in place. Closing the result puts the earlier values back."""
         lookup = Lookup(self._feature)
         targets = []
         for name in self._needs:
@@ -108,7 +110,7 @@ class PatchSet:
                 setattr(owner, patch.name, replacement)
                 undo.callback(_put, owner, patch.name, original)
                 if isinstance(owner, ModuleType) and not patch.only_there:
-                    # Back also for whoever imported it meanwhile, `__main__` for one.
+                    # Modules that imported it meanwhile, such as `__main__`, get the original back too.
                     undo.callback(_put_everywhere, replacement, original)
                     _put_everywhere(original, replacement)
             return undo.pop_all()
@@ -122,7 +124,7 @@ def _put(owner: Any, name: str, value: Any) -> None:
 
 
 def _put_everywhere(value: Any, other: Any) -> None:
-    """Has `other` stand wherever modules have `value`; but for etstream's own, which keep what they define."""
+    """Puts `other` wherever modules have `value`, except in etstream's own, which keep what they define."""
     for module_name, module in list(sys.modules.items()):
         if module_name.partition(".")[0] == "etstream" or not isinstance(module, ModuleType):
             continue
@@ -132,16 +134,16 @@ def _put_everywhere(value: Any, other: Any) -> None:
 
 @dataclass
 class FunctionUse:
-    """How often a function was called that etstream stands in for."""
+    """The counts of calls of a function that etstream stands in for."""
 
     name: str
-    """ "executorch.exir._serialize._program.serialize_pte_binary"."""
+    """The full name, such as "executorch.exir._serialize._program.serialize_pte_binary"."""
     used: int = 0
-    """By etstream."""
+    """The number of calls that etstream carried out."""
     left: Counter[str] = field(default_factory=Counter)
-    """Left to ExecuTorch: how often, by the reason."""
+    """The numbers of calls that were left to ExecuTorch, by the reason."""
     failed: int = 0
-    """Calls of etstream that raised an error."""
+    """The number of calls in which etstream raised an error."""
 
     def __str__(self) -> str:
         said = [f"{self.name}: {self.used} through etstream"]
@@ -151,18 +153,18 @@ class FunctionUse:
 
 
 _left: ContextVar[list[str] | None] = ContextVar("etstream_left", default=None)
-"""Why the call that is being made was left to ExecuTorch, once it was."""
+"""The reasons why the present call was left to ExecuTorch; None outside of calls."""
 
 
 def leave_to_executorch(reason: object) -> None:
-    """Takes note that ExecuTorch's own function does what was asked for, and why."""
+    """Notes that ExecuTorch's own function does what was asked for, and why."""
     reasons = _left.get()
     if reasons is not None:
         reasons.append(str(reason))
 
 
 def counted(patch: Patch, uses: dict[str, FunctionUse]) -> Patch:
-    """The same patch, whose function counts its calls in `uses`; one that replaces something else as it is."""
+    """Returns the same patch with a function that counts its calls in `uses`; returns other patches as they are."""
 
     def replacement(original: Any) -> Any:
         ours = patch.replacement(original)

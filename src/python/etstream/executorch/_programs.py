@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ExecuTorch's programs (.pte) and tensor data (.ptd), serialized from its own objects."""
+"""Serializes ExecuTorch's programs (.pte) and tensor data (.ptd) from its own objects."""
 
 from __future__ import annotations
 
@@ -38,16 +38,15 @@ def plan_pte_file(
     constant_tensor_alignment: int | None = None,
     delegate_alignment: int | None = None,
 ) -> _core.FilePlan:
-    """The plan of a program (.pte), byte for byte as the installed ExecuTorch's serialize_pte_binary writes it.
+    """Returns the plan of a program (.pte), byte for byte as the installed ExecuTorch's serialize_pte_binary writes it.
 
     Args:
-        pte_file: the program and its data; whatever is a source may stand for bytes, and is read when the plan
-            is written.
-        extract_delegate_segments, segment_alignment, constant_tensor_alignment, delegate_alignment: as of
-            serialize_pte_binary; alignments in bytes.
+        pte_file: the program and its data; any source may stand for bytes, and is read when the plan is written.
+        extract_delegate_segments, segment_alignment, constant_tensor_alignment, delegate_alignment: see
+            serialize_pte_binary; alignments are in bytes.
 
     Raises:
-        InvalidArgumentError: an alignment is none, or the program refers to what is not there.
+        InvalidArgumentError: an alignment is not allowed, or the program refers to data that is not there.
         TooLargeError: the flatbuffer would be over 2 GiB.
     """
     program = pte_file.program
@@ -57,7 +56,7 @@ def plan_pte_file(
         used = {d.processed.index for plan in program.execution_plan for d in plan.delegates}
         if unused := sorted(set(range(len(program.backend_delegate_data))) - used):
             raise InvalidArgumentError(f"delegate data {unused} belongs to no delegate")
-    # What is added has the attributes of ExecuTorch's dataclasses; where segments go is the plan's affair.
+    # Added objects have the attributes of ExecuTorch's dataclasses; the plan decides where segments go.
     segments: list[SimpleNamespace] = []
     changes: dict[str, Any] = {"segments": segments}
     if any(len(buffer.storage) for buffer in pte_file.mutable_data or []):
@@ -84,19 +83,19 @@ def plan_pte_file(
 
 
 def _segment(data: Any, alignment: int = 1) -> SimpleNamespace:
-    """A segment with its data, a source."""
+    """Returns a segment with its data, a source."""
     size = sum(map(len, data)) if isinstance(data, list) else len(data)
     return SimpleNamespace(offset=0, size=size, data=data, alignment=alignment or 1)
 
 
 def _offsets(buffers: list[Buffer]) -> list[int]:
-    """Where each begins, one right after another."""
+    """Returns the offset at which each buffer begins, one right after another."""
     return list(accumulate((len(buffer.storage) for buffer in buffers[:-1]), initial=0))
 
 
 def _in_order(entries: dict[str, DataEntry]) -> tuple[dict[int, DataEntry], dict[int, int]]:
-    """By the indices of buffers, in the order in which entries refer to them: the first entry of each; and each
-    one's place in that order."""
+    """Returns, by the indices of buffers and in the order in which entries refer to them, the first entry of each
+    buffer; and each buffer's place in that order."""
     first: dict[int, DataEntry] = {}
     for entry in entries.values():
         first.setdefault(entry.buffer_index, entry)
@@ -106,15 +105,15 @@ def _in_order(entries: dict[str, DataEntry]) -> tuple[dict[int, DataEntry], dict
 def plan_ptd_file(
     payload: DataPayload, segment_alignment: int = 128, *, unchecked: bool = False
 ) -> _core.FilePlan:
-    """The plan of tensor data (.ptd), byte for byte as ExecuTorch's FlatTensorSerializer writes it.
+    """Returns the plan of tensor data (.ptd), byte for byte as ExecuTorch's FlatTensorSerializer writes it.
 
     Args:
-        payload: whatever is a source may stand for bytes, and is read when the plan is written.
-        segment_alignment: in bytes, a power of two.
-        unchecked: leave out the check that layouts fit their data, as ExecuTorch does.
+        payload: the data; any source may stand for bytes, and is read when the plan is written.
+        segment_alignment: the alignment of segments in bytes, a power of two.
+        unchecked: skip the check that layouts fit their data, as ExecuTorch does.
 
     Raises:
-        InvalidArgumentError: an alignment is none, or a layout does not fit its data.
+        InvalidArgumentError: an alignment is not allowed, or a layout does not fit its data.
     """
     first, places = _in_order(payload.named_data)
     buffers = [(payload.buffers[index], entry.alignment or 1) for index, entry in first.items()]
@@ -142,14 +141,14 @@ def save_program(
     """Writes the program (.pte) of an ExecutorchProgramManager, without ever making its `.buffer`.
 
     Args:
-        manager: what to_executorch() returned.
-        names: where a JSON file goes that says which parameter became which key of named data; True for
-            MODEL.names.json beside MODEL.pte, where etstream.inspect(), diff() and the command look for it. All are
-            known that a backend took as they are, and those that XNNPACK transformed within install(names=True) or
-            low_memory_export(names=True).
+        manager: the object that to_executorch() returned.
+        names: the path of a JSON file that says which parameter became which key of named data; True for
+            MODEL.names.json beside MODEL.pte, where etstream.inspect(), diff() and the command look for it. It has the
+            parameters that a backend took as they were, and those that XNNPACK transformed within install(names=True)
+            or low_memory_export(names=True).
         output, sync, progress: see etstream.FilePlan.write(); a path is replaced atomically, together with the names.
 
-    The bytes are those of manager.write_to_file(). Raises TypeError for another object, an EdgeProgramManager for one.
+    The bytes are those of manager.write_to_file(). Raises TypeError for another object, such as an EdgeProgramManager.
     """
     program = _core.FilePlan.copy(program_source(manager))
     names_path = path_of_names(names, output)
@@ -161,7 +160,7 @@ def save_program(
 
 
 def program_source(manager: ExecutorchProgramManager | ExecutorchProgram) -> _core.Source:
-    """The program (.pte), to be read; nothing is copied. Raises TypeError as save_program()."""
+    """Returns the program (.pte) as a source; nothing is copied. Raises TypeError, see save_program()."""
     if hasattr(manager, "_get_pte_data"):  # an ExecutorchProgram
         return _core.Source(manager._get_pte_data())
     return _core.Source(of_manager("save_program()", manager, "_pte_data"))
@@ -178,8 +177,8 @@ def save_tensor_data(
     """Writes the tensor data of an ExecutorchProgramManager, a .ptd file for each tag, into a folder.
 
     Returns the files' paths. All are replaced together, or none is; bytes and names are those of
-    manager.write_tensor_data_to_file(). `names` is as of save_program(); True for NAME.names.json beside each NAME.ptd.
-    Raises TypeError as save_program(), and InvalidArgumentError for a tag that is a path.
+    manager.write_tensor_data_to_file(). `names` is as in save_program(); True means NAME.names.json beside each
+    NAME.ptd. Raises TypeError as save_program() does, and InvalidArgumentError for a tag that is a path.
     """
     files: list[tuple[_core.FilePlan, OutputLike]] = []
     for name, cord in (of_manager("save_tensor_data()", manager, "_tensor_data") or {}).items():
@@ -193,7 +192,7 @@ def save_tensor_data(
     return paths
 
 
-_FLAT_TENSOR_VERSION = 0  # that etstream writes
+_FLAT_TENSOR_VERSION = 0  # the version that etstream writes
 _FLAT_TENSOR = "executorch.extension.flat_tensor.serialize.serialize"
 NEEDS = (f"{_FLAT_TENSOR}:_FLAT_TENSOR_VERSION",)
 
@@ -222,7 +221,8 @@ def _serialize_tensor_data(executorchs: Callable[..., Cord]) -> Callable[..., Co
 
 
 def _cord_or(plan: Callable[[], _core.FilePlan], executorchs: Callable[[], Cord]) -> Cord:
-    """What etstream refuses, such as an alignment that is no power of two, is ExecuTorch's to write or to refuse."""
+    """Returns the planned file as a cord. If etstream refuses to plan it, for example with an alignment that is no
+    power of two, ExecuTorch's own function runs instead."""
     try:
         return cord_of(plan())
     except InvalidArgumentError as error:
@@ -237,7 +237,7 @@ def _save(self: ExecutorchProgramManager, path: str) -> None:
 
 
 def patches() -> list[Patch]:
-    """What serializes programs and tensor data in ExecuTorch."""
+    """Returns the patches for functions that serialize programs and tensor data in ExecuTorch."""
     manager = "executorch.exir.program._program:ExecutorchProgramManager"
     return [
         Patch("executorch.exir._serialize._program", "serialize_pte_binary", _serialize_pte_binary),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Why ExecuTorch's runtime refuses a program, of which it tells a number: what the program asks for is held against
-what this process has of ExecuTorch."""
+"""Explains why ExecuTorch's runtime, which only gives a number, refuses a program: compares what the program asks for
+with what this process has of ExecuTorch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from etstream.executorch._internals import Lookup
 
 _NUMBER = re.compile(r"0x:?([0-9a-fA-F]+)")
 _SHOWN = 3
-"""How many names a message has at most."""
+"""The most names that a message has."""
 _RUNTIME = "executorch.extension.pybindings.portable_lib"
 
 
@@ -31,7 +31,7 @@ class KernelModule:
     file: str
     """A pattern for the file in the package that has the operators' names."""
     words: str
-    """The text that has an operator there, {} for its name."""
+    """The text that an operator has there, with {} for its name."""
 
     def has(self, operator: str) -> bool:
         spec = importlib.util.find_spec(self.package)
@@ -50,24 +50,24 @@ _KERNEL_MODULES = (
 
 @dataclass(frozen=True)
 class Attempt:
-    """A method that was to be loaded or run."""
+    """An attempt to load or run a method."""
 
     program: _core.Source
     method: str
     weights: Sequence[Any] = ()
-    """Sources, or paths, of the .ptd files that it was given."""
+    """Sources, or paths, of the .ptd files that the attempt was given."""
     inputs: Sequence[Any] | None = None
-    """None where etstream has found before that they fit."""
+    """None if etstream has already found that they fit."""
 
 
 def refusal(error: RuntimeError, attempt: Attempt) -> str:
-    """Returns what ExecuTorch says, and the cause."""
+    """Returns ExecuTorch's message, with the cause."""
     said = f"ExecuTorch says: {error}"
     number = _NUMBER.search(str(error))
     causes, words = _CAUSES.get(int(number[1], 16), ((), "")) if number else ((), "")
     try:
         found = next(filter(None, (cause(attempt) for cause in causes)), words)
-    except Error:  # where the program can't be read, its own words have to do
+    except Error:  # the program can't be read, so the words for the number have to do
         found = words
     return f"{said}: {found}" if found else said
 
@@ -118,7 +118,7 @@ def _unsound(attempt: Attempt) -> str | None:
 
 
 def _other_kind(attempt: Attempt) -> str | None:
-    """Returns that a file of weights is none."""
+    """Returns the error that a file of weights is of another kind, if there is one."""
     try:
         verify(attempt.program, *attempt.weights)
     except UnsupportedError as error:
@@ -127,7 +127,7 @@ def _other_kind(attempt: Attempt) -> str | None:
 
 
 def _inputs(attempt: Attempt) -> str | None:
-    """Returns what does not fit in the inputs, as if they were those of a test case."""
+    """Returns what does not fit in the inputs, which are checked as those of a test case."""
     if attempt.inputs is None:
         return None
     try:
@@ -150,7 +150,7 @@ _CAUSES: dict[int, tuple[tuple[Callable[[Attempt], str | None], ...], str]] = {
     0x24: ((_other_kind, _keys, _unsound), "the weights are not those that the program was exported with"),
     0x30: ((_backends, _unsound), "the program was lowered for another version of its backend"),
 }
-"""Questions for each of ExecuTorch's numbers (runtime/core/error.h), and what to say where none has an answer."""
+"""The checks for each of ExecuTorch's numbers (runtime/core/error.h), and the words if none of them finds a cause."""
 
 
 def _methods(attempt: Attempt, what: str) -> Iterable[dict[str, Any]]:
@@ -159,7 +159,7 @@ def _methods(attempt: Attempt, what: str) -> Iterable[dict[str, Any]]:
 
 
 def _registered(name: str) -> list[str]:
-    """Returns the names that a function of the runtime gives; none where this release has no such function."""
+    """Returns the names that a function of the runtime gives; none if this release has no such function."""
     function = Lookup("").find(f"{_RUNTIME}:{name}")
     return list(function()) if function is not None else []
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bundles and fat containers on the ExecuTorch runtime that is installed."""
+"""Runs bundles and fat containers on the installed ExecuTorch runtime."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from etstream.executorch._refusals import Attempt, refusal
 from etstream.executorch._weights import Weights, WeightsOfProgram
 
 _SHOWN = 20
-"""How many failed test cases a repr has at most."""
+"""The most failed test cases that a repr shows."""
 
 
 @dataclass(frozen=True)
 class CaseResult:
-    """How a test case went, which could be run. True if every output is as expected."""
+    """The result of a test case that could be run. True if every output is as expected."""
 
     method: str
     case: int
     outputs: tuple[_core.Comparison, ...]
-    """By the output's index; none where the case expects none, as it is for profiling only."""
+    """The comparisons, by the output's index; none if the case expects no outputs and is for profiling only."""
 
     def __bool__(self) -> bool:
         return all(self.outputs)
@@ -48,7 +48,7 @@ class CaseResult:
 
 @dataclass(frozen=True, repr=False)
 class BundleResult:
-    """How all test cases went, in the order of the file. True if each passed. Its repr has those that failed."""
+    """The results of all test cases, in the order of the file. True if each passed. Its repr shows the failed ones."""
 
     cases: tuple[CaseResult, ...]
 
@@ -70,10 +70,10 @@ class BundleResult:
 class Bundle(_core.BundledProgramFile):
     """An open bundle that runs; see open_bundle(). A context manager. One thread at a time may use it.
 
-    The program, and the weights, are mapped where they lie in their files, which are not to change while the
-    bundle is open: they take no memory but what the runtime makes of them (a delegate may copy weights), and
-    nothing is copied on the disk, but weights in several files, see open_bundle(). They are copied to memory where
-    they can't be mapped: in a source that is no regular file, or at an offset that is no multiple of 16 bytes.
+    The program and the weights are mapped where they lie in their files, which must not change while the bundle is
+    open. They take only the memory that the runtime uses for them (a delegate may copy weights), and only weights in
+    several files are copied on the disk, see open_bundle(). A program or weights that can't be mapped are copied to
+    memory: in a source that is no regular file, or at an offset that is no multiple of 16 bytes.
     """
 
     def __init__(self, source: SourceLike, weights: WeightsOfProgram | None = None) -> None:
@@ -95,13 +95,13 @@ class Bundle(_core.BundledProgramFile):
         self.close()
 
     def close(self) -> None:
-        """Lets go of the file. May be called again."""
+        """Releases the file. May be called again."""
         self._loaded = None
         self._closed = True
 
     @property
     def methods(self) -> dict[str, int]:
-        """The methods that have test cases, in the order of the file, and how many each has."""
+        """The methods that have test cases, in the order of the file, and the number of test cases of each."""
         return {method: count for method, (_, count) in self._suites_by_method().items()}
 
     def verify(
@@ -114,27 +114,27 @@ class Bundle(_core.BundledProgramFile):
         integer: int = 0,
         nan_equal: bool = True,
     ) -> CaseResult:
-        """Runs a test case, and compares what comes out with what it expects.
+        """Runs a test case, and compares its outputs with those that it expects.
 
-        Each runs in a program that is loaded again, so that nothing is left over from another. It is checked
-        before that the program is sound and that the test case fits it, as ExecuTorch may crash where not.
+        The program is loaded again for each test case, so that nothing is left over from another one. Before the run,
+        the program is checked to be sound and the test case to fit it, as ExecuTorch may crash otherwise.
 
         Args:
-            method: where a bundle has several suites for it, the first counts, as for ExecuTorch.
-            case: its index in the suite.
+            method: the method's name. If a bundle has several suites for it, the first counts, as for ExecuTorch.
+            case: the test case's index in the suite.
             rtol, atol: floating-point elements and doubles pass if |actual - expected| <= atol + rtol *
                 |expected|. The defaults are ExecuTorch's.
-            integer: by how much integers may differ; 1 is what rounding takes in quantized outputs.
-            nan_equal: whether NaN is as expected where NaN is expected.
+            integer: the most by which integers may differ; rounding in quantized outputs takes 1.
+            nan_equal: whether NaN agrees with an expected NaN.
 
         Raises:
             NoSuchNameError: the bundle has no such method or test case.
-            InvalidArgumentError: the test case does not fit the program, which names the input or output; or a
+            InvalidArgumentError: the test case does not fit the program (the message names the input or output), or a
                 tolerance is negative or NaN.
-            ExecutionError: ExecuTorch refuses the program or fails to run the method; says what it says (its log on
-                stderr says more).
+            ExecutionError: ExecuTorch refuses the program or fails to run the method; the message has its words (its
+                log on stderr says more).
             CorruptError: the program is damaged.
-            ImportError: ExecuTorch's runtime can't be loaded, as one that was built for another torch.
+            ImportError: ExecuTorch's runtime can't be loaded, for example because it was built for another torch.
         """
         suites = self._suites_by_method()
         if method not in suites:
@@ -150,7 +150,7 @@ class Bundle(_core.BundledProgramFile):
     def verify_all(
         self, *, rtol: float = 1e-5, atol: float = 1e-8, integer: int = 0, nan_equal: bool = True
     ) -> BundleResult:
-        """Runs each test case as verify() does, and raises as that does at the first that can't be run."""
+        """Runs each test case as verify() does, and raises what verify() raises at the first one that can't be run."""
         compare = partial(_core.compare, rtol=rtol, atol=atol, integer=integer, nan_equal=nan_equal)
         return BundleResult(
             tuple(
@@ -181,7 +181,7 @@ class Bundle(_core.BundledProgramFile):
             said = refusal(error, Attempt(self.program, method, given))
             raise ExecutionError.about(self._name, f"{where}: {said}") from error
         finally:
-            del module  # it refers to the bytes, and is to be gone before them
+            del module  # it refers to the bytes, so it must go before them
 
     def _load(self) -> tuple[Any, Any]:
         if self._closed:
@@ -195,7 +195,7 @@ class Bundle(_core.BundledProgramFile):
         return self._loaded
 
     def _suites_by_method(self) -> dict[str, tuple[int, int]]:
-        """The index of each method's first suite, and how many test cases that has."""
+        """Returns the index of each method's first suite, and the number of test cases in that suite."""
         suites: dict[str, tuple[int, int]] = {}
         for suite, (method, count) in enumerate(_core.suite_sizes(self)):
             suites.setdefault(method, (suite, count))
@@ -205,33 +205,33 @@ class Bundle(_core.BundledProgramFile):
 def open_bundle(source: SourceLike, *, weights: WeightsOfProgram | None = None) -> Bundle:
     """Opens a bundle (.bpte, of either format), to run its test cases on the installed ExecuTorch runtime.
 
-    What runs is what this process has of ExecuTorch: import first what registers more operators.
+    The bundle runs with the operators that this process has: first import the modules that register more.
 
     Args:
         source: all of the file: a path, a buffer, or another source.
-        weights: a source: the .ptd file that the program takes weights from, if it does. Or the path of the first of
-            several shards, which stands for all, or a list of paths. ExecuTorch's Python functions take one file:
-            several are joined in a temporary one when the first case runs, which takes as much room in TMPDIR until
-            the bundle is closed.
+        weights: a source: the .ptd file that the program takes weights from, if any; or the path of the first of
+            several shards, which stands for all; or a list of paths. ExecuTorch's Python functions take one file, so
+            several are joined in a temporary file when the first case runs, which takes their size in TMPDIR until the
+            bundle is closed.
 
     Raises:
-        CorruptError: the file is damaged; names file and offset.
-        UnsupportedError: it is no bundle; says what it is.
-        InvalidArgumentError: a shard without the others; files of one key that differ.
+        CorruptError: the file is damaged; the message names file and offset.
+        UnsupportedError: the file is no bundle; the message says what it is.
+        InvalidArgumentError: a shard is given without the others, or files differ in the data of one key.
     """
     return Bundle(source, weights)
 
 
 class FatProgram:
-    """A payload of a fat container, loaded; see load_fat(). A context manager. One thread at a time may use it."""
+    """A loaded payload of a fat container; see load_fat(). A context manager. One thread at a time may use it."""
 
     name: str
-    """Of the payload."""
+    """The payload's name."""
     rejected: dict[str, str]
-    """Why those that come before it can't be run here, by their names."""
+    """The reasons why the payloads before it can't be run here, by their names."""
 
     def __init__(self, name: str, rejected: dict[str, str], source: _core.Source, weights: Weights | None) -> None:
-        """Raises ExecutionError where ExecuTorch can't run the program."""
+        """Raises ExecutionError if ExecuTorch can't run the program."""
         self.name = name
         self.rejected = rejected
         self._source = source
@@ -244,7 +244,7 @@ class FatProgram:
             raise UnsupportedError(findings.errors[0])
         self._bytes: Any = loadable_bytes(source)
         with nullcontext() if weights is None else weights.in_one() as one:
-            # As bytes: the runtime takes no str that is not UTF-8.
+            # The path is bytes, as the runtime takes no str that is not UTF-8.
             path = None if one is None else os.fsencode(one.name)
             try:
                 self._program = load(self._bytes.bytes, data_path=path)
@@ -266,14 +266,14 @@ class FatProgram:
         self.close()
 
     def close(self) -> None:
-        """Lets go of the program and its file. May be called again."""
+        """Releases the program and its file. May be called again."""
         self._methods = {}
         self._program = None
-        self._bytes = None  # after what refers to them
+        self._bytes = None  # after the objects that refer to them
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """In the order of the program."""
+        """The names of the methods, in the order of the program."""
         return tuple(self._loaded())
 
     def run(self, inputs: Sequence[Any] = (), method: str = "forward") -> list[Any]:
@@ -281,7 +281,7 @@ class FatProgram:
 
         Raises:
             NoSuchNameError: the program has no such method.
-            ExecutionError: what ExecuTorch says; its log on stderr says more.
+            ExecutionError: ExecuTorch fails to run the method; the message has its words (its log on stderr says more).
         """
         methods = self._loaded()
         if method not in methods:
@@ -317,21 +317,21 @@ def load_fat(
 ) -> FatProgram:
     """Loads the first payload of a fat container that the installed ExecuTorch runtime can run.
 
-    A payload can be run if it is a sound program, and each of its methods loads: with its operators, its delegates'
-    backends, and its weights. It is mapped where it lies in the container if that is at a multiple of 16, as with
-    specialize(); otherwise it is copied to memory. What can be run is what this process has of ExecuTorch: import
-    first what registers more operators and backends.
+    A payload can be run if it is a sound program, and each of its methods loads with its operators, its delegates'
+    backends and its weights. A payload at an offset that is a multiple of 16, as specialize() writes it, is mapped
+    where it lies in the container; another one is copied to memory. Payloads run with the operators and backends that
+    this process has: first import the modules that register more.
 
     Args:
-        path: of the container. Neither it nor the weights are to change while the program is open.
-        weights: path of the .ptd file that the payloads share, or several as of open_bundle(); by default the one
+        path: the container's path. Neither the container nor the weights may change while the program is open.
+        weights: the path of the .ptd file that the payloads share, or several as in open_bundle(); by default the file
             beside the container that has its name with the suffix .ptd, if there is one.
         prefer: names of payloads to try before the others, which follow in the container's order. Names that the
-            container lacks are passed over.
+            container lacks are skipped.
 
     Raises:
-        UnsupportedError: no payload can be run; says of each why not.
-        CorruptError: the container is damaged; names file and offset.
+        UnsupportedError: no payload can be run; the message says why for each.
+        CorruptError: the container is damaged; the message names file and offset.
         ImportError: ExecuTorch's runtime can't be loaded.
     """
     preferences = several("prefer", "names", prefer)
@@ -356,15 +356,15 @@ def _weights_beside(path: str | os.PathLike[str]) -> str | None:
 
 @cache
 def _runtime_function(feature: str, name: str) -> Any:
-    """What the runtime's Python module has by that name; see needed()."""
+    """Returns the function of that name in the runtime's Python module; see needed()."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it is experimental
+        warnings.simplefilter("ignore")  # the warning that the module is experimental
         (function,) = needed(feature, f"executorch.extension.pybindings.portable_lib:{name}")
     return function
 
 
 def loadable_bytes(source: _core.Source) -> Any:
-    """What has all of `source` as `bytes`, which take no memory where they can be mapped."""
+    """Returns an object with all of `source` as `bytes`, which take no memory if they can be mapped."""
     try:
         return _core.FileBytes(source)
     except UnsupportedError:
@@ -372,6 +372,6 @@ def loadable_bytes(source: _core.Source) -> Any:
 
 
 def _to_torch(value: Any) -> Any:
-    """An input as ExecuTorch's Python functions take it."""
-    # A copy: the runtime may write to its inputs, and what is read is checked to be what it was.
+    """Returns an input as ExecuTorch's Python functions take it."""
+    # The runtime may write to its inputs, so this is a copy. Reading checks that the data is what it was.
     return torch_tensor(value, bytearray(value.data.read())) if isinstance(value, _core.Tensor) else value

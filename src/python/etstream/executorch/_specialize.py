@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Recipes, by which one exported program is lowered, and a fat container of what several make, sharing weights."""
+"""Lowers one exported program by several recipes, and writes a fat container of the results, which share weights."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _PAGE = 4096
 
 
 class Recipe(Protocol):
-    """Lowers a program. Gives an ExecutorchProgramManager, or a source of a .pte file: a path, a buffer, and so on."""
+    """A function that lowers a program. Returns an ExecutorchProgramManager, or a source of a .pte file: a path, a
+    buffer, and so on."""
 
     def __call__(self, exported_program: ExportedProgram, /) -> Any: ...
 
@@ -63,7 +64,7 @@ def lower(
             compile_config=compile_config,
         )
         return edge.to_executorch()
-    # Of the partition that the program was part of.
+    # The tags are those of the partition that the program was part of.
     for node in exported_program.graph.nodes:
         node.meta.pop("delegation_tag", None)
     edge = edge_manager(exported_program, compile_config=compile_config or edge_config(_check_ir_validity=False))
@@ -75,12 +76,12 @@ def lower(
 
 
 def portable(exported_program: ExportedProgram) -> Any:
-    """ExecuTorch's portable operators alone, which every runtime has."""
+    """Lowers a program to ExecuTorch's portable operators alone, which every runtime has."""
     return lower(exported_program)
 
 
 def xnnpack(exported_program: ExportedProgram) -> Any:
-    """XNNPACK, where it takes the operators; weights stay as they are (a quantized program stays quantized)."""
+    """Lowers a program to XNNPACK, where it takes the operators; weights, also quantized ones, stay as they are."""
     (partitioner,) = needed(
         "the recipe xnnpack", "executorch.backends.xnnpack.partition.xnnpack_partitioner:XnnpackPartitioner"
     )
@@ -88,7 +89,7 @@ def xnnpack(exported_program: ExportedProgram) -> Any:
 
 
 def tosa(exported_program: ExportedProgram) -> Any:
-    """Arm's TOSA 1.0 in floating point, as text for other compilers; needs executorch[ethos-u]."""
+    """Lowers a program to Arm's TOSA 1.0 in floating point, as text for other compilers; needs executorch[ethos-u]."""
     specification, compile_spec, partitioner = needed(
         "the recipe tosa",
         "executorch.backends.arm.tosa.specification:TosaSpecification",
@@ -100,7 +101,7 @@ def tosa(exported_program: ExportedProgram) -> Any:
 
 
 def native(exported_program: ExportedProgram) -> Any:
-    """ExecuTorch's native backend: the graph as it is, and each weight by its name."""
+    """Lowers a program to ExecuTorch's native backend, with the graph as it is and each weight by its name."""
     partitioner, passes, config = needed(
         "the recipe native",
         "executorch.backends.native.partitioner:NativePartitioner",
@@ -114,7 +115,7 @@ _registered: dict[str, Recipe] = {"portable": portable, "xnnpack": xnnpack, "tos
 
 
 def register_recipe(name: str, recipe: Recipe) -> None:
-    """Has specialize() know `recipe` by `name`, in this process.
+    """Makes `recipe` known to specialize() by `name`, in this process.
 
     Raises:
         InvalidArgumentError: another recipe has that name.
@@ -124,12 +125,12 @@ def register_recipe(name: str, recipe: Recipe) -> None:
 
 
 def registered_recipes() -> tuple[str, ...]:
-    """The names that specialize() knows: "portable", "xnnpack", "tosa", "native", and those of register_recipe()."""
+    """Returns the names that specialize() knows: "portable", "xnnpack", "tosa", "native" and registered ones."""
     return tuple(_registered)
 
 
 def _chosen_recipes(recipes: _Recipes, fallback: str | None) -> dict[str, Recipe]:
-    """What specialize() is to run, by the payload's name: `recipes` in their order, and the fallback last."""
+    """Returns the recipes for specialize() by the payload's name: `recipes` in their order, and the fallback last."""
     if isinstance(recipes, Mapping):
         wanted = dict(recipes)
     else:
@@ -153,10 +154,10 @@ def _names() -> str:
 
 
 class RecipeError(Error, RuntimeError):
-    """A recipe failed. What it raised is the `__cause__`."""
+    """An error in a recipe. The exception that the recipe raised is the `__cause__`."""
 
     recipe: str
-    """The name of its payload."""
+    """The name of the recipe's payload."""
 
     def __init__(self, recipe: str, reason: str) -> None:
         super().__init__(recipe, reason)
@@ -168,16 +169,16 @@ class RecipeError(Error, RuntimeError):
 
 @dataclass(frozen=True)
 class Specialized:
-    """What specialize() wrote. Sizes are in bytes."""
+    """The files that specialize() wrote. Sizes are in bytes."""
 
     container: str
-    """Its path."""
+    """The container's path."""
     weights: str | None
-    """The path of the .ptd file; None where the programs have nothing in common."""
+    """The path of the .ptd file; None if the programs have nothing in common."""
     alone: dict[str, int]
     """The size that each program has with its own weights, by the payload's name, in the container's order."""
     payloads: dict[str, int]
-    """The size that each has in the container."""
+    """The size of each payload in the container."""
     weights_size: int
     container_size: int
 
@@ -204,31 +205,33 @@ def specialize(
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> Specialized:
-    """Lowers a program by several recipes, and writes a fat container of what they make, with one copy of the weights.
+    """Lowers a program by several recipes, and writes a fat container of the results, with one copy of the weights.
 
         specialize(torch.export.export(model, inputs), "model.fat", recipes=["xnnpack"])
         with load_fat("model.fat") as program:
             program.run(inputs)
 
-    Recipes run one after another, each on a copy of the program that has the same tensors, with low_memory_export(),
-    and what one has made lies on the disk before the next begins. Where one fails, nothing is written.
+    Recipes run one after another within low_memory_export(), each on a copy of the program that has the same tensors.
+    The result of one lies on the disk before the next begins. If one fails, nothing is written.
 
     Args:
-        exported_program: of torch.export's, or in the edge dialect. Recipes may not write to its tensors.
+        exported_program: a program of torch.export's, or one in the edge dialect. Recipes may not write to its tensors.
         output: where the container goes; replaced atomically, together with the weights.
-        recipes: names that register_recipe() knows, which name the payloads too; or recipes, or such names, by the
-            names of the payloads: 1 to 32 characters of ASCII. The order is that in which a reader prefers them.
-        fallback: the same for the payload that comes last, which runs everywhere; None for none.
-        weights: where the .ptd file goes that has what several programs share; by default beside the container, with
-            the suffix .ptd, where load_fat() finds it. It is left as it was where they share nothing.
-        align: of where payloads begin in the container, in bytes; a page's size lets each be mapped.
-        spill, limit: see low_memory_export(). What recipes make lies in the same folder meanwhile.
+        recipes: names that register_recipe() knows, which name the payloads too; or a mapping of payloads' names, of 1
+            to 32 characters of ASCII, to recipes or such names. The order is that in which a reader prefers the
+            payloads.
+        fallback: the name of the recipe for the last payload, which runs everywhere; None for no such payload.
+        weights: where to write the .ptd file with the data that several programs share; by default beside the
+            container, with the suffix .ptd, where load_fat() finds it. The file is left as it was if they share
+            nothing.
+        align: the alignment of payloads in the container, in bytes; a page's size lets each be mapped.
+        spill, limit: see low_memory_export(). The results of recipes lie in the same folder meanwhile.
         sync, progress: see etstream.FilePlan.write().
 
     Raises:
         RecipeError: a recipe failed, which it names; or it wrote to the tensors of the program.
         NoSuchNameError: there is no recipe of that name.
-        InvalidArgumentError: a payload's name is none, there is no recipe, or both outputs are one file.
+        InvalidArgumentError: a payload's name is not allowed, there is no recipe, or both outputs are one file.
     """
     shared_path = Path(output).with_suffix(".ptd") if weights is None else Path(weights)
     if os.path.abspath(shared_path) == os.path.abspath(output):
@@ -258,17 +261,17 @@ def specialized_preprocess(
     spill: str | os.PathLike[str] | None = None,
     limit: int | str | None = None,
 ) -> PreprocessResult:
-    """The same as what a backend's preprocess() returns: the container as the processed bytes, and the shared weights
-    as named data, each with its tensor's layout.
+    """Returns the same as a backend's preprocess(): the container as the processed bytes, and the shared weights as
+    named data, each with its tensor's layout.
 
     Args:
-        exported_program: what preprocess() was given.
+        exported_program: the program that preprocess() was given.
         recipes, fallback, align, spill, limit: see specialize().
-        external_tag: the .ptd file that the weights go to, as of NamedDataStore.add_named_data(). With None they go to
-            the program itself, which has no layouts: what asks for a tensor, as portable programs do, does not get it
-            from there.
+        external_tag: the .ptd file that the weights go to, as in NamedDataStore.add_named_data(). With None they go to
+            the program itself, which has no layouts: a program that asks for tensors, as portable ones do, does not get
+            them from there.
 
-    Raises: as specialize(). Takes memory for the shared weights, as ExecuTorch holds named data.
+    Raises what specialize() raises. Takes memory for the shared weights, as ExecuTorch holds named data.
     """
     result, output_type, serializer, cord = needed(
         "specialized_preprocess()",
@@ -291,7 +294,7 @@ def specialized_preprocess(
 
 @dataclass
 class _Made:
-    """Plans, which refer to what the recipes made."""
+    """The plans, which refer to the results of the recipes."""
 
     container: _core.FilePlan
     weights: _core.FilePlan | None
@@ -309,7 +312,7 @@ def _specialized(
     limit: int | str | None,
 ) -> Iterator[_Made]:
     chosen = _chosen_recipes(recipes, fallback)
-    plan_fat_container(dict.fromkeys(chosen, b""), align=align)  # the names and the alignment, before the work
+    plan_fat_container(dict.fromkeys(chosen, b""), align=align)  # checks the names and the alignment before the work
     with ExitStack() as files:
         programs = {}
         with low_memory_export(spill=spill, limit=limit):
@@ -331,7 +334,7 @@ def _specialized(
 
 
 def _run(name: str, recipe: Recipe, exported_program: ExportedProgram, file: IO[bytes]) -> None:
-    """Writes what a recipe makes to `file`; nothing else of it is left in memory."""
+    """Writes the result of a recipe to `file`; nothing else of the result is left in memory."""
     tensors = _tensors_of(exported_program)
     before = [tensor._version for tensor in tensors]
     try:
@@ -347,7 +350,7 @@ def _run(name: str, recipe: Recipe, exported_program: ExportedProgram, file: IO[
 def _save(made: Any, file: IO[bytes]) -> None:
     data = getattr(made, "_tensor_data", None)
     if data:
-        # The program's own again, so that it is shared with the others'.
+        # The data moves back into the program, so that it is shared with the others' data.
         plan = plan_program(program_source(made), constants_from=[_core.Source(cord) for cord in data.values()])
         plan.program.write(file, sync=False)
         return
@@ -362,5 +365,5 @@ def _tensors_of(exported_program: ExportedProgram) -> list[torch.Tensor]:
 
 
 def _copy_of(exported_program: ExportedProgram, tensors: list[torch.Tensor]) -> ExportedProgram:
-    """One whose graph is its own, and whose tensors are the same."""
+    """Returns a copy with a graph of its own, and with the same tensors."""
     return copy.deepcopy(exported_program, {id(tensor): tensor for tensor in tensors})

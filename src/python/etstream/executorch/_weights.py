@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The weights that a program is loaded with: ExecuTorch's Python functions take one file."""
+"""Joins the weights that a program is loaded with, as ExecuTorch's Python functions take one file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WeightsOfProgram = SourceLike | Sequence[str | os.PathLike[str]]
 
 
 class Weights:
-    """One source, or the files of whole sets."""
+    """The weights of a program: one source, or the files of whole sets."""
 
     def __init__(self, given: WeightsOfProgram) -> None:
         listed = list(given) if isinstance(given, (list, tuple)) else [given]
@@ -25,7 +25,7 @@ class Weights:
 
     @contextmanager
     def in_one(self) -> Iterator[_core.Source]:
-        """All of them as one .ptd file, which may be gone at the end of the block."""
+        """Yields all of them as one .ptd file, which may be gone at the end of the block."""
         if len(self.sources) == 1:
             yield self.sources[0]
             return
