@@ -109,12 +109,13 @@ Result<void> convert_command(const ConvertArguments& arguments) {
 
 CLI::Option* add_format(CLI::App& command, const std::string& name, FormatOptions& options) {
   return add_choice(command, name, kFormats, options.format,
-                    "bp08, which ExecuTorch reads and which ends at 2 GiB, or segmented, of any size");
+                    "Write bp08, which ExecuTorch reads and which holds at most 2 GiB, or segmented, which "
+                    "may have any size");
 }
 
 void add_hash_flag(CLI::App& command, FormatOptions& options) {
   command.add_flag("--no-hash", options.no_hash,
-                   "Leave the hashes out of a segmented bundle, by which damage is found");
+                   "Leave out the hashes of a segmented bundle, by which damage is found");
 }
 
 }  // namespace
@@ -125,15 +126,15 @@ void add_bundle_command(CLI::App& app, Run& run) {
   command.add_option("MODEL", arguments.model, "The program, a .pte file")->required();
   add_option(command, "--cases", "CASES.json", arguments.cases, "The test cases, a JSON file")->required();
   add_output_path(command, arguments, "The bundle", "OUT.bpte");
-  add_alignment(
-      command, "--program-alignment", arguments.program_alignment,
-      "Have the program begin at a multiple of so many bytes of the bundle, a power of two up to 64K; "
-      "32 gives ExecuTorch's bytes")
+  add_alignment(command, "--program-alignment", arguments.program_alignment,
+                "Begin the program at a multiple of this size in the bundle, a power of two up to 64K; 32 "
+                "gives ExecuTorch's bytes")
       ->capture_default_str();
   add_format(command, "--format", arguments)->capture_default_str();
   add_hash_flag(command, arguments);
   command.add_flag("--unchecked", arguments.unchecked,
-                   "Also bundle what ExecuTorch's reader can't be trusted with");
+                   "Bundle test cases without the check that they fit the program, which ExecuTorch's reader "
+                   "does not make");
   add_metadata_option(command, arguments.metadata);
   add_as_of(command, arguments.as_of);
   add_flatbuffers(command, arguments.vtables);

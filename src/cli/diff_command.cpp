@@ -101,9 +101,9 @@ Result<void> diff_command(const DiffArguments& arguments, Run& run) {
 
 void add_diff_command(CLI::App& app, Run& run) {
   const auto [command, arguments] =
-      add_subcommand<DiffArguments>(app, run, "diff", "Say what differs between two files of one kind",
+      add_subcommand<DiffArguments>(app, run, "diff", "Show the differences between two files of one kind",
                                     [&run](const DiffArguments& given) { return diff_command(given, run); });
-  command.footer("The exit code is 0 where both are the same, 1 where they differ, and 2 after an error.");
+  command.footer("The exit code is 0 if both are the same, 1 if they differ, and 2 after an error.");
   command
       .add_option(
           "A", arguments.a,
@@ -112,13 +112,13 @@ void add_diff_command(CLI::App& app, Run& run) {
       ->required();
   command.add_option("B", arguments.b, "Another of the same kind")->required();
   command.add_flag("--ignore-layout", arguments.ignore_layout,
-                   "Take files for the same that only have the same content in other places");
+                   "Treat files as the same if they have the same content in other places");
   add_option(command, "--atol", "X", arguments.atol,
-             "Take elements of weights for equal that differ by at most X, integers too")
+             "Treat elements of weights as equal if they differ by at most X, integers too")
       ->check(tolerance());
-  add_option(
-      command, "--rtol", "X", arguments.rtol,
-      "Take floating-point elements for equal that differ by at most X times that of A, besides --atol")
+  add_option(command, "--rtol", "X", arguments.rtol,
+             "Treat floating-point elements as equal if they differ by at most X times that of A, in "
+             "addition to --atol")
       ->check(tolerance());
   add_names_option(command, arguments.names);
   add_partial_option(command, arguments.partial);

@@ -138,9 +138,9 @@ void add_extract_command(CLI::App& app, Run& run) {
   auto* tensor =
       add_option(command, "--tensor", kName, arguments.tensor, "Write the data of this name to --output");
   auto* output = add_option(command, "-o,--output", "OUT", arguments.output,
-                            "Where the segment or the data goes; - is standard output");
+                            "Write the segment or the data to this file; - is standard output");
   auto* cases = add_option(command, "--cases", kFolder, arguments.cases,
-                           "Write the test cases to a new folder, for bundle");
+                           "Write the test cases to this new folder, as bundle takes them");
   add_partial_option(command, arguments.partial);
   add_limits(command, arguments).front()->excludes(cases);
   command.add_flag("--no-sync", arguments.no_sync, "Leave what is written to the page cache, as cp does");

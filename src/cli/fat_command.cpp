@@ -106,14 +106,14 @@ void add_fat_pack(CLI::App& fat, Run& run) {
       fat, run, "pack", "Pack files as the payloads of a fat container", fat_pack, check_output);
   command
       .add_option("PAYLOAD", arguments.payloads,
-                  "A payload's name, such as that of the backend it is for, and the file it is; in the order "
-                  "in which they are preferred")
+                  "A payload's name, such as that of its backend, and its file; readers prefer payloads in "
+                  "this order")
       ->type_name("NAME=FILE")
       ->required();
   add_output_path(command, arguments, "The container", "OUT.fat");
   add_payload_alignment(command, arguments.alignment);
   command.add_flag("--no-dedup", arguments.no_dedup,
-                   "Store payloads of equal bytes each, which reads them once only");
+                   "Store every payload, even if others have equal bytes; payloads are then read only once");
   add_output_flags(command, arguments);
 }
 
@@ -129,7 +129,8 @@ void add_fat_extract(CLI::App& fat, Run& run) {
       fat, run, "extract", "Take a payload out of a fat container", fat_extract);
   command.add_option("FILE", arguments.file, "A fat container")->required();
   command.add_option("NAME", arguments.name, "The payload's name")->required();
-  add_option(command, "-o,--output", "OUT", arguments.output, "Where it goes; - is standard output")
+  add_option(command, "-o,--output", "OUT", arguments.output,
+             "Write the payload to this file; - is standard output")
       ->required();
   add_write_options(command, arguments);
 }

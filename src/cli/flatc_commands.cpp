@@ -186,15 +186,14 @@ void add_flatc_options(CLI::App& command, FlatcArguments& arguments, const std::
   command.add_option("SCHEMA", arguments.schema, "A schema: a .fbs or .bfbs file")->required();
   command.add_option(input, arguments.inputs, what)->required();
   add_option(command, "-I,--include", kFolder, arguments.include_folders,
-             "Look for included schemas here too; may be given several times")
+             "Also look for included schemas in this folder; may be given several times")
       ->allow_extra_args(false);
-  add_option(
-      command, "-o,--output", "OUT", arguments.output,
-      "A folder, made if its name ends with /, for files with the stems of those given; or the file to "
-      "write; - is standard output")
+  add_option(command, "-o,--output", "OUT", arguments.output,
+             "Write files named after the inputs to this folder, which is made if its name ends with /; or "
+             "write this file; - is standard output")
       ->required();
-  command.add_flag("--no-sync", arguments.no_sync, "Leave the files to the page cache, as flatc does");
-  const std::string nothing_else = "What flatc has to be told; nothing else is made";
+  command.add_flag("--no-sync", arguments.no_sync, "Leave the files in the page cache, as flatc does");
+  const std::string nothing_else = "Accept this option, which flatc needs; no other output is made";
   command.add_flag(told, nothing_else);
 }
 
@@ -210,7 +209,7 @@ void add_compile_command(CLI::App& app, Run& run) {
   for (CLI::Option* const limit : add_limits(command, arguments)) limit->needs(exact);
   command
       .add_flag("--python-order", arguments.python_order,
-                "Have objects in the order of .pte and .bpte files, not in flatc's")
+                "Write objects in the order of .pte and .bpte files, not in flatc's")
       ->needs(exact);
 }
 
@@ -219,14 +218,17 @@ void add_decompile_command(CLI::App& app, Run& run) {
       app, run, "decompile", "Show flatbuffers as JSON, as flatc --json does", decompile_command,
       check_flatc);
   add_flatc_options(command, arguments, "FILE", "A flatbuffer of the schema's root_type", "-t,--json");
-  command.add_flag("--strict-json", arguments.strict_json, "Put names in quotes, as JSON has them");
-  command.add_flag("--defaults-json", arguments.defaults, "Show scalars that have their defaults too");
+  command.add_flag("--strict-json", arguments.strict_json, "Put names in quotes, as JSON requires");
+  command.add_flag("--defaults-json", arguments.defaults, "Also show scalars that have their default values");
   command.add_flag("--raw-binary", arguments.raw_binary, "Take files without the schema's file_identifier");
-  command.add_flag("--size-prefixed", arguments.size_prefixed, "Files begin with their size, as ETDumps do");
-  auto* exact = command.add_flag("--exact", arguments.exact,
-                                 "Lose nothing: numbers come back as they are, and bytes are base64");
-  add_size(command, "--leave-out", arguments.leave_out_over,
-           "Say of vectors of more than so many bytes where they lie in the file, instead of what they hold")
+  command.add_flag("--size-prefixed", arguments.size_prefixed,
+                   "Expect files that begin with their size, as ETDumps do");
+  auto* exact =
+      command.add_flag("--exact", arguments.exact,
+                       "Write JSON without loss: numbers come back as they were, and bytes are base64");
+  add_size(
+      command, "--leave-out", arguments.leave_out_over,
+      "For vectors of more than this many bytes, write where they lie in the file instead of their content")
       ->needs(exact);
 }
 

@@ -40,7 +40,7 @@ void print_help(const CLI::App& app, const HelpArguments& arguments) {
 
 void add_help_command(CLI::App& app, Run& run) {
   const auto [command, arguments] = add_subcommand<HelpArguments>(
-      app, run, "help", "Show what a subcommand does and takes, or all subcommands",
+      app, run, "help", "Show the use of a subcommand, or list all subcommands",
       [&app](const HelpArguments& given) -> Result<void> {
         print_help(app, given);
         return {};

@@ -218,7 +218,7 @@ Result<void> inspect_command(const InspectArguments& arguments) {
 
 void add_inspect_command(CLI::App& app, Run& run) {
   const auto [command, arguments] = add_subcommand<InspectArguments>(
-      app, run, "inspect", "Show what a program, a bundle, tensor data or a checkpoint consists of",
+      app, run, "inspect", "Show the parts of a program, a bundle, tensor data or a checkpoint",
       inspect_command);
   command
       .add_option("FILE", arguments.file,
@@ -227,16 +227,17 @@ void add_inspect_command(CLI::App& app, Run& run) {
   auto* graph =
       add_option(command, "--graph", kName, arguments.graph, "Show this method of the program as a graph");
   add_choice(command, "--format", {"dot", "json"}, arguments.graph_format,
-             "Of the graph: for Graphviz, or JSON")
+             "Show the graph for Graphviz, or as JSON")
       ->capture_default_str()
       ->needs(graph);
   command
-      .add_flag("--duplicates", arguments.duplicates, "Also find what is in the file twice, which reads it")
+      .add_flag("--duplicates", arguments.duplicates,
+                "Also find data that is in the file twice; this reads the data")
       ->excludes(graph);
   add_names_option(command, arguments.names);
-  auto* json = command.add_flag("--json", arguments.json, "Show it as JSON");
+  auto* json = command.add_flag("--json", arguments.json, "Show the report as JSON");
   add_option(command, "--html", "OUT.html", arguments.html,
-             "Write a page with a map of the file instead, which reads payloads of one size, and samples")
+             "Write a page with a map of the file instead; this reads payloads of one size, and samples")
       ->excludes(graph)
       ->excludes(json);
 }

@@ -78,23 +78,22 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, const std::v
 std::array<CLI::Option*, 2> add_limits(CLI::App& command, WriteOptions& options) {
   return {
       add_size(command, "--max-memory", options.max_memory,
-               "Write nothing, and exit with 1, if the plan says that this is not enough memory: 16M"),
+               "Refuse a plan that needs more memory than this, such as 16M: exit with 1, and write nothing"),
       add_size(command, "--max-disk", options.max_disk,
-               "Write nothing, and exit with 1, if the files come to more than this: 2G; by default 4 times "
-               "the input where names share data")};
+               "Refuse a plan whose files have more bytes in all than this, such as 2G: exit with 1, and "
+               "write nothing; the default is 4 times the input if names share data")};
 }
 
 CLI::Option* add_payload_alignment(CLI::App& command, std::uint32_t& alignment) {
-  return add_alignment(
-      command, "--align", alignment,
-      "Have payloads of the container begin at multiples of so many bytes, a power of two, such "
-      "as a page's 16K, so that they can be mapped and cloned; 1 by default");
+  return add_alignment(command, "--align", alignment,
+                       "Begin the payloads of the container at multiples of this size, a power of two, such "
+                       "as a page's 16K, so that they can be mapped and cloned; the default is 1");
 }
 
 void add_names_option(CLI::App& command, std::vector<std::string>& files) {
   add_list(command, "--names", "NAMES.json", files,
-           "What the keys of named data stand for: a JSON object; by default MODEL.names.json beside "
-           "MODEL.pte");
+           "Read the names that keys of named data stand for from this JSON object; the default is "
+           "MODEL.names.json beside MODEL.pte");
 }
 
 Result<KeyNames> read_names(const std::vector<std::string>& files) {
@@ -109,13 +108,13 @@ Result<KeyNames> read_names(const std::vector<std::string>& files) {
 
 void add_partial_option(CLI::App& command, bool& partial) {
   command.add_flag("--partial", partial,
-                   "Take each file of weights by itself, though it is one of several; of an index, the files "
-                   "that are there");
+                   "Take each file of weights by itself, even if it is one of several; for an index, take "
+                   "the files that are there");
 }
 
 void add_write_options(CLI::App& command, WriteOptions& options) {
   add_limits(command, options);
-  command.add_flag("--no-sync", options.no_sync, "Leave what is written to the page cache, as cp does");
+  command.add_flag("--no-sync", options.no_sync, "Leave the written data in the page cache, as cp does");
 }
 
 void add_output_path(CLI::App& command, OutputOptions& options, const std::string& what,
@@ -137,22 +136,22 @@ void check_output(const CLI::App& command, const OutputOptions& options) {
 }
 
 void add_as_of(CLI::App& command, std::optional<ExecutorchRelease>& as_of) {
-  add_version(
-      command, "--as-of",
-      "Write the bytes that this release of ExecuTorch writes, from 1.0 to " + name_of(kLatestRelease), as_of,
-      executorch_release);
+  add_version(command, "--as-of",
+              "Write the same bytes as this release of ExecuTorch, from 1.0 to " + name_of(kLatestRelease),
+              as_of, executorch_release);
 }
 
 void add_flatbuffers(CLI::App& command, std::optional<VtableSharing>& vtables) {
   add_version(command, "--flatbuffers",
-              "Write the bytes that ExecuTorch writes with this version of Python's flatbuffers", vtables,
+              "Write the same bytes as ExecuTorch with this version of Python's flatbuffers", vtables,
               vtable_sharing);
 }
 
 void add_metadata_option(CLI::App& command, std::vector<std::string>& given) {
-  add_list(command, "--metadata", "KEY=VALUE", given,
-           "Have the program say this of its model, as named data metadata.KEY: an integer, a number, a list "
-           "such as [1,2], text, or @FILE for the content of a file; may be given several times");
+  add_list(
+      command, "--metadata", "KEY=VALUE", given,
+      "Store this fact about the model in the program, as named data metadata.KEY: an integer, a number, a "
+      "list such as [1,2], text, or @FILE for the content of a file; may be given several times");
 }
 
 Result<std::map<std::string, ByteSource>> read_metadata_options(const std::vector<std::string>& given) {

@@ -236,28 +236,27 @@ void check_profile(const Run& run, ProfileArguments& arguments) {
 
 void add_profile_command(CLI::App& app, Run& run) {
   const auto [command, arguments] = add_subcommand<ProfileArguments>(
-      app, run, "profile",
-      "Run a command and tell what it takes of memory: by phase, by process, and over time",
+      app, run, "profile", "Run a command and report its use of memory: by phase, by process, and over time",
       [&run](const ProfileArguments& given) { return profile_command(given, run); },
       [&run](const CLI::App&, ProfileArguments& given) { check_profile(run, given); });
   add_other_command(command, arguments.misplaced);
-  add_option(command, "--json", "OUT.json", arguments.json, "Write all that was measured");
+  add_option(command, "--json", "OUT.json", arguments.json, "Write all measurements to this file");
   add_option(command, "--html", "OUT.html", arguments.html,
              "Write a page with the curve, the phases and the processes");
   add_option(command, "--trace", "OUT.json", arguments.trace,
              "Write a trace for Perfetto or chrome://tracing");
-  add_option(
-      command, "--fail-above", kSize + std::string("[@PHASE]"), arguments.fail_above,
-      "Exit with 3 if more anonymous memory was taken than this, as in 1G, or in the phases of a name, "
-      "as in 1G@lower");
+  add_option(command, "--fail-above", kSize + std::string("[@PHASE]"), arguments.fail_above,
+             "Exit with 3 if the command used more anonymous memory than this, such as 1G, or if a phase of "
+             "this name did, such as 1G@lower");
   command.add_flag("--executorch", arguments.executorch,
-                   "In Python, have ExecuTorch's own steps as phases: export, lowering, each backend's "
+                   "In Python, make ExecuTorch's own steps phases: export, lowering, each backend's "
                    "preprocess, emission, serialization");
   command.add_flag("--callers", arguments.callers,
-                   "Of Python, also tell what it was at when it took more than ever before");
+                   "Also tell what Python was doing when it used more memory than ever before");
   add_option(command, "--memray", "OUT.bin", arguments.memray,
-             "Have memray, where Python has it, record all allocations of the first Python process");
-  add_option(command, "--compare", "A.json B.json", arguments.compare, "Compare two profiles, run nothing")
+             "Make memray, if Python has it, record all allocations of the first Python process");
+  add_option(command, "--compare", "A.json B.json", arguments.compare,
+             "Compare two profiles, and run nothing")
       ->expected(2);
 }
 

@@ -186,8 +186,8 @@ void add_rename_options(CLI::App& command, PtdArguments& arguments) {
                          "from Hugging Face's names to those of ExecuTorch's Transformer for " +
                              CLI::detail::join(RenameRules::ready_made_names(), ", "));
   add_number(command, "--head-dim", arguments.head_dim,
-             "How many rows of a query or key projection make up a head, where rules ask for it; told by "
-             "config.json beside the checkpoint by default")
+             "Set the number of rows of a query or key projection that make up a head, if rules ask for it; "
+             "the default comes from config.json beside the checkpoint")
       ->needs(map);
 }
 
@@ -199,28 +199,29 @@ void add_ptd_command(CLI::App& app, Run& run) {
       check_ptd);
   command
       .add_option("FILE", arguments.files,
-                  "Weights: safetensors, or the index of several (.index.json), GGUF, a file of "
-                  "torch.save (.pth, .bin, .pt) or an exported program (.pt2), a program (.pte), "
-                  "tensor data (.ptd), a package (.ptn), or a folder with such")
+                  "Weights: safetensors, or the index of several (.index.json), GGUF, a file of torch.save "
+                  "(.pth, .bin, .pt) or an exported program (.pt2), a program (.pte), tensor data (.ptd), a "
+                  "package (.ptn), or a folder with such files")
       ->required();
   add_output_path(command, arguments, "The tensor data", "OUT.ptd");
   add_choice(command, "--to", kWeightFormats, arguments.format,
-             "Write tensor data, a safetensors file, or what torch.load reads; beside that, params.json for "
-             "export_llama, where the tensors have Meta's names and config.json beside the checkpoint is "
-             "that of a Llama, Mistral, Qwen2 or Qwen3 model");
+             "Write tensor data, a safetensors file, or a file for torch.load; beside the last also "
+             "params.json for export_llama, if the tensors have Meta's names and config.json beside the "
+             "checkpoint is that of a Llama, Mistral, Qwen2 or Qwen3 model");
   add_list(command, "--only", "GLOB", arguments.only,
-           "Take only tensors whose name, after --map, matches by * and ?; may be given several times");
+           "Take only tensors whose name, after --map, matches this pattern with * and ?; may be given "
+           "several times");
   add_rename_options(command, arguments);
   add_list(command, "--dtype", "[GLOB=]TYPE", arguments.dtypes,
-           "Convert floating-point tensors, those whose name matches, to a type such as bfloat16; may be "
-           "given several times, of which the last counts");
+           "Convert floating-point tensors, or those whose name matches GLOB, to a type such as bfloat16; "
+           "may be given several times, and the last match counts");
   command.add_flag("--opaque", arguments.options.allow_opaque,
-                   "Take tensors of types that ExecuTorch has none of, such as quantised blocks, as data "
+                   "Take tensors of types that ExecuTorch does not have, such as quantised blocks, as data "
                    "without a layout");
   command.add_flag("--no-dedup", arguments.no_dedup,
-                   "Store tensors of equal bytes each, which reads them once only");
+                   "Store every tensor, even if others have equal bytes; tensors are then read only once");
   add_alignment(command, "--segment-alignment", arguments.options.segment_alignment,
-                "Have tensors begin at multiples of so many bytes, a power of two; 128 by default");
+                "Begin tensors at multiples of this size, a power of two; the default is 128");
   add_split_option(command, arguments.split_max_size);
   add_partial_option(command, arguments.partial);
   add_as_of(command, arguments.as_of);

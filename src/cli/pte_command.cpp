@@ -125,18 +125,18 @@ void check_pte(const CLI::App& command, PteArguments& arguments) {
 
 void add_changes(CLI::App& command, PteArguments& arguments) {
   add_list(command, "--drop-method", "METHOD", arguments.changes.drop_methods,
-           "Leave out the method of that name, with the data that only it uses");
+           "Leave out this method, with the data that only it uses");
   command.add_flag("--strip-stack-traces", arguments.changes.drop_stack_traces,
-                   "Leave out where instructions come from in the model's source");
+                   "Leave out the places in the model's source that instructions come from");
   auto* to = add_option(command, "--constants-to", "WEIGHTS.ptd", arguments.constants_to,
-                        "Move constants and named data into a tensor data file, which is written too");
+                        "Move constants and named data out into this tensor data file");
   add_option(command, "--keys", "KEYS.json", arguments.keys,
-             "Have constants go by these keys there: a JSON object, by their SHA-256 or their number")
+             "Name the moved constants by this JSON map from SHA-256 or number to key")
       ->needs(to);
   add_split_option(command, arguments.split_max_size)->needs(to);
   add_list(command, "--constants-from", "WEIGHTS.ptd", arguments.constants_from,
-           "Move constants and named data in from a tensor data file, and from the other shards where it is "
-           "the first of several")
+           "Move constants and named data in from this tensor data file; the first of several shards stands "
+           "for all")
       ->excludes(to);
   add_partial_option(command, arguments.partial);
   add_metadata_option(command, arguments.metadata);
@@ -146,33 +146,31 @@ void add_changes(CLI::App& command, PteArguments& arguments) {
 
 void add_pte_command(CLI::App& app, Run& run) {
   const auto [command, arguments] = add_subcommand<PteArguments>(
-      app, run, "pte", "Write a program from JSON, or again under another layout or with other content",
+      app, run, "pte", "Write a program from JSON, or rewrite one with another layout or other content",
       pte_command, check_pte);
   ProgramPlanOptions& options = arguments.options;
   command.add_option("FILE", arguments.file, "A program (.pte), or its description in JSON")->required();
   add_output_path(command, arguments, "The program", "OUT.pte");
   add_alignment(command, "--segment-alignment", options.segment_alignment,
-                "Have segments begin at multiples of so many bytes, a power of two: 4K");
+                "Begin segments at multiples of this size, a power of two such as 4K");
   add_alignment(command, "--constant-tensor-alignment", options.constant_tensor_alignment,
-                "Have constant tensors begin at multiples of so many bytes in their segment");
-  add_alignment(
-      command, "--delegate-alignment", options.delegate_alignment,
-      "Have the data of delegates in the flatbuffer begin at multiples of so many bytes, a power of "
-      "two");
+                "Begin constant tensors at multiples of this size in their segment");
+  add_alignment(command, "--delegate-alignment", options.delegate_alignment,
+                "Begin the data of delegates in the flatbuffer at multiples of this size, a power of two");
   add_choice(command, "--delegates", kDelegatePlaces, arguments.delegates,
-             "Have the data of delegates inline, in the flatbuffer, or in segments");
+             "Put the data of delegates inline, in the flatbuffer, or in segments");
   command.add_flag("--extract-constants", options.extract_constants,
-                   "Move constants that are inline, in the flatbuffer, into a segment, as ExecuTorch 1.3 and "
-                   "later need them");
+                   "Move constants that are inline, in the flatbuffer, into a segment, where ExecuTorch 1.3 "
+                   "and later need them");
   command.add_flag("--strict-alignment", options.strict_alignment,
-                   "Have both alignments hold in segments too, where ExecuTorch lets them go");
+                   "Keep both alignments in segments too, where ExecuTorch ignores them");
   add_as_of(command, options.as_of);
   add_flatbuffers(command, options.vtables);
   add_changes(command, arguments);
   add_option(command, "--schema", "PROGRAM.fbs", arguments.schema,
-             "The schema of programs, where it has more than that of ExecuTorch 1.5.1");
+             "Use this schema of programs, if it has more than that of ExecuTorch 1.5.1");
   add_option(command, "--segments-from", "MODEL.pte", arguments.segments_from,
-             "Take the data of segments that the JSON has none of from this program");
+             "Take the data of segments that have none in the JSON from this program");
   add_output_flags(command, arguments);
 }
 

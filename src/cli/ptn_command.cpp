@@ -65,21 +65,21 @@ void add_ptn_command(CLI::App& app, Run& run) {
       check_output);
   command
       .add_option("GRAPH", arguments.graph,
-                  "A graph (.ptg); or a package (.ptn), whose graph is taken, and without --constants its "
-                  "constants too")
+                  "A graph (.ptg); or a package (.ptn), whose graph is taken, and without --constants also "
+                  "its constants")
       ->required();
   add_list(command, "--constants", "WEIGHTS", arguments.constants,
-           "Take constants from a checkpoint, any that ptd takes; may be given several times");
+           "Take constants from this checkpoint, of any kind that ptd takes; may be given several times");
   add_output_path(command, arguments, "The package", "OUT.ptn");
   add_list(command, "--only", "GLOB", arguments.only,
-           "Take only constants whose name matches by * and ?; may be given several times");
+           "Take only constants whose name matches this pattern with * and ?; may be given several times");
   add_partial_option(command, arguments.partial);
   add_list(command, "--mutable", kName, arguments.mutable_keys,
-           "Give this constant bytes of its own, as those that the graph changes have; may be given several "
-           "times");
+           "Give this constant bytes of its own, like the constants that the graph changes; may be given "
+           "several times");
   add_alignment(command, "--align", arguments.alignment,
-                "Have the members, and constants of a size that is a multiple of SIZE, begin at multiples of "
-                "SIZE in the file, a power of two up to 32K; 1 by default");
+                "Begin the members, and constants whose size is a multiple of SIZE, at multiples of SIZE in "
+                "the file, a power of two up to 32K; the default is 1");
   add_output_flags(command, arguments);
 }
 

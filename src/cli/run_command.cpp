@@ -65,24 +65,25 @@ Result<void> run_command(RunArguments arguments, Run& run) {
 void add_run_command(CLI::App& app, Run& run) {
   const auto [command, arguments] = add_subcommand<RunArguments>(
       app, run, "run",
-      "Run a command whose large blocks of memory lie in a file: an export larger than memory",
+      "Run a command with its large blocks of memory in a file, such as an export larger than memory",
       [&run](const RunArguments& given) { return run_command(given, run); },
       [&run](const CLI::App&, const RunArguments& given) { require_other_command(run, given.misplaced); });
   add_other_command(command, arguments.misplaced);
   OutOfCoreOptions& options = arguments.options;
   add_option(command, "--spill", kFolder, options.spill_folder,
-             "Where the file goes, which has no name and ends with the command: a folder on a disk "
-             "(default: $TMPDIR, or /var/tmp)");
+             "Put the file, which has no name and ends with the command, in this folder on a disk (default: "
+             "$TMPDIR, or /var/tmp)");
   add_size(command, "--limit", options.limit,
-           "How much of the blocks stays in memory, of each process: 4G, 512M; 1M at least",
+           "Keep at most this much of each process's blocks in memory: 4G, 512M; at least 1M",
            {.least = kLeastOutOfCoreLimit});
-  add_size(command, "--from", options.from, "The smallest block that goes there, 16K at least (default: 16K)",
+  add_size(command, "--from", options.from,
+           "Put blocks of at least this size in the file, 16K or more (default: 16K)",
            {.least = kLeastOutOfCoreBlock});
-  command.add_flag(
-      "--optional", arguments.optional,
-      "Run the command with its blocks in memory, and say so, where they can't be in a file: because "
-      "of the folder, or of ulimit -v, -d or -f");
-  command.add_flag("--report", arguments.report, "Tell on standard error what it took of memory, in the end");
+  command.add_flag("--optional", arguments.optional,
+                   "If blocks can't be in a file, because of the folder or of ulimit -v, -d or -f, run the "
+                   "command with its blocks in memory, and say so");
+  command.add_flag("--report", arguments.report,
+                   "At the end, report the command's use of memory on standard error");
 }
 
 }  // namespace etstream::cli

@@ -136,23 +136,22 @@ void add_share_command(CLI::App& app, Run& run) {
       app, run, "share", "Move the weights that programs have in common into one tensor data file",
       share_command, check_share);
   command
-      .add_option(
-          "FILE", arguments.files,
-          "Programs (.pte) of one model, two or more: FILE, or NAME=FILE for another name than the file's "
-          "without the ending")
+      .add_option("FILE", arguments.files,
+                  "Two or more programs (.pte) of one model: FILE, or NAME=FILE for another name than that "
+                  "of the file without its ending")
       ->type_name("[NAME=]FILE")
       ->required()
       ->expected(2, -1);
-  add_option(command, "--weights", "OUT.ptd", arguments.weights, "Where what they have in common goes");
-  add_option(
-      command, "--out-dir", kFolder, arguments.folder,
-      "The folder where the programs go, as NAME.pte or under the names that they have; made if it is not "
-      "there");
+  add_option(command, "--weights", "OUT.ptd", arguments.weights,
+             "Write the weights that they have in common to this file");
+  add_option(command, "--out-dir", kFolder, arguments.folder,
+             "Write the programs to this folder, as NAME.pte or under their own names; it is made if it is "
+             "not there");
   auto* fat = add_option(command, "--fat", "OUT.fat", arguments.container,
-                         "Pack them into a fat container too, by name");
+                         "Also pack the programs into this fat container, by name");
   add_payload_alignment(command, arguments.alignment)->needs(fat);
   add_size(command, "--least-size", arguments.least_size,
-           "Leave data of fewer bytes where it is; 512 by default");
+           "Leave data of fewer bytes where it is; the default is 512");
   add_split_option(command, arguments.split_max_size);
   command.add_flag("--dry-run", arguments.dry_run, "Write nothing: report what would be shared");
   add_write_options(command, arguments);

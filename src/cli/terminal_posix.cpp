@@ -34,7 +34,7 @@ bool leads_to_standard_output(const std::string& path) {
   struct stat given {};
   if (::fstat(STDOUT_FILENO, &ours) != 0 || ::stat(path.c_str(), &given) != 0) return false;
   if (ours.st_dev != given.st_dev || ours.st_ino != given.st_ino) return false;
-  // What goes to /dev/null does not get mixed there.
+  // Outputs that go to /dev/null do not get mixed there.
   return !S_ISCHR(ours.st_mode) || standard_output_is_a_terminal();
 }
 

@@ -92,27 +92,28 @@ Result<void> verify_command(const VerifyArguments& arguments) {
 }
 
 void add_run_options(CLI::App& command, VerifyArguments& arguments) {
-  CLI::Option* const run = command.add_flag("--run", arguments.run,
-                                            "Run each method on the ExecuTorch runtime of Python, in a "
-                                            "process of its own, and tell how it ended: on the "
-                                            "bundle's test cases, or on zeros, ones and random numbers");
+  CLI::Option* const run = command.add_flag(
+      "--run", arguments.run,
+      "Run each method on the ExecuTorch runtime of Python, in a process of its own, and report how it "
+      "ended: on the bundle's test cases, or on zeros, ones and random numbers");
   MethodRunOptions& options = arguments.runs;
-  add_option(command, "--python", "PYTHON", options.python, "The Python with ExecuTorch (default: python3)")
+  add_option(command, "--python", "PYTHON", options.python,
+             "Run methods with this Python, which has ExecuTorch (default: python3)")
       ->needs(run);
-  add_number(command, "--seed", options.seed, "What random inputs are made from (default: 0)")->needs(run);
-  add_number(command, "--run-seconds", options.seconds, "How long a run may take (default: 60)")->needs(run);
+  add_number(command, "--seed", options.seed, "Make random inputs from this seed (default: 0)")->needs(run);
+  add_number(command, "--run-seconds", options.seconds, "End a run after this many seconds (default: 60)")
+      ->needs(run);
   add_size(command, "--run-memory", options.memory,
-           "How much memory a run may take besides what ExecuTorch takes when it is loaded (default: 4G)")
+           "Limit a run to this much memory besides that of ExecuTorch when it is loaded (default: 4G)")
       ->needs(run);
-  add_option(
-      command, "--atol", "X", arguments.atol,
-      "Take outputs for as expected that differ by at most X, integers too (default: 1e-8, integers 0)")
+  add_option(command, "--atol", "X", arguments.atol,
+             "Accept outputs that differ from the expected ones by at most X, integers too (default: 1e-8, "
+             "integers 0)")
       ->check(tolerance())
       ->needs(run);
-  add_option(
-      command, "--rtol", "X", arguments.rtol,
-      "Take floating-point outputs for as expected that differ by at most X times what is expected, besides "
-      "--atol (default: 1e-5)")
+  add_option(command, "--rtol", "X", arguments.rtol,
+             "Accept floating-point outputs that differ by at most X times the expected value, in addition "
+             "to --atol (default: 1e-5)")
       ->check(tolerance())
       ->needs(run);
 }
@@ -130,8 +131,9 @@ void add_verify_command(CLI::App& app, Run& run) {
                   "does not make "
                   "ExecuTorch 1.5.1 read or write outside of its memory; --run tells whether it runs")
       ->required();
-  command.add_option("WEIGHTS", arguments.weights,
-                     "Tensor data files that the program is to run with: whether it gets what it needs");
+  command.add_option(
+      "WEIGHTS", arguments.weights,
+      "Tensor data files that the program is to run with, which are checked for what it needs");
   add_partial_option(command, arguments.partial);
   add_run_options(command, arguments);
   command.add_flag("--json", arguments.json, "Report as JSON on standard output");
