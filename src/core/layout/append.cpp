@@ -2,7 +2,9 @@
 #include "core/layout/append.h"
 
 #include <algorithm>
+#include <cassert>
 #include <optional>
+#include <utility>
 
 #include "core/base/checked.h"
 #include "core/base/text.h"
@@ -25,6 +27,12 @@ std::uint32_t number_of_label(FilePlan& plan, std::string_view label) {
 }
 
 }  // namespace
+
+void fill_header(FilePlan& plan, std::vector<std::byte> bytes) {
+  Extent& header = plan.extents.at(1);
+  assert(header.source.size() == bytes.size());
+  header.source = ByteSource::owned(std::move(bytes));
+}
 
 Result<void> check_alignment(std::string_view what, std::uint32_t alignment, std::uint32_t most) {
   if (is_power_of_two(alignment) && alignment <= most) return {};

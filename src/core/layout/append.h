@@ -3,6 +3,7 @@
 // Extents and segments one after another at the end of a plan, and the alignments that callers may ask for.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,6 +13,9 @@
 #include "etstream/result.h"
 
 namespace etstream {
+
+/// Puts `bytes` in the place of the zeros that BackwardBuilder::finish() left for a header of as many bytes.
+void fill_header(FilePlan& plan, std::vector<std::byte> bytes);
 
 /// Refuses an alignment that is not a power of two up to `most`. Messages begin with `what`: "segment
 /// alignment". Error: kInvalidArgument.

@@ -161,7 +161,7 @@ class Planner {
     ETSTREAM_TRY(
         append(layout_, 1, "directory",
                hash ? ByteSource::zeros(directory_.size()) : ByteSource::owned(to_bytes(directory_))));
-    layout_.extents[1].source = ByteSource::owned(to_bytes(header_));
+    fill_header(layout_, to_bytes(header_));
     if (hash) layout_.trailer = trailer();
     layout_.payload_size = layout_.size - layout_.metadata_size;
     return std::move(layout_);

@@ -125,7 +125,7 @@ Result<FilePlan> plan(const TensorData& data) {
     header.segment_data_size = plan.size - header.segment_base_offset;
     std::vector<std::byte> padded(TensorDataHeader::kPaddedSize);
     std::ranges::copy(std::as_bytes(std::span(&header, 1)), padded.begin());
-    plan.extents[1].source = ByteSource::owned(std::move(padded));
+    fill_header(plan, std::move(padded));
     plan.payload_size = plan.size - plan.metadata_size;
     return plan;
   });

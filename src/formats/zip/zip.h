@@ -70,7 +70,7 @@ struct ZipMember {
   /// True if the local header has another time or a later version than the directory, over which libzip
   /// refuses an archive, if it is asked to check it.
   bool header_differs = false;
-  std::uint64_t offset = 0;            // where its data begins
+  std::uint64_t offset = 0;  // where its data begins
 };
 
 struct ZipArchive {

@@ -212,7 +212,7 @@ Result<FilePlan> pack_program(const pte::Program& program, ValueReader& values, 
 void put_header(FilePlan& flatbuffer, const ExtendedHeader& header, const ProgramStyle& style) {
   std::vector<std::byte> bytes(style.header);
   write_extended_header(header, bytes);
-  flatbuffer.extents[1].source = ByteSource::owned(std::move(bytes));
+  fill_header(flatbuffer, std::move(bytes));
 }
 
 Result<FilePlan> plan(const ProgramFile& program, const ProgramPlanOptions& options) {

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "etstream/program_graph.h"
+#include "present/reports.h"
+#include "runtime_checks/one_call_program.h"
+
+namespace etstream::graph_report_test {
+namespace {
+
+using namespace one_call;  // NOLINT: the index of each value
+
+/// Returns the graph of a program whose call takes the values that `change` gives it.
+ProgramGraph graph_of(const Spoil& change) {
+  ProgramT object = sound_object();
+  change(*object.execution_plan[0]);
+  const auto program = ProgramFile::open(file_of(packed(object)));
+  REQUIRE_MESSAGE(program, program.error().message);
+  auto graph = ProgramGraph::read(*program, "forward");
+  REQUIRE_MESSAGE(graph, graph.error().message);
+  return *std::move(graph);
+}
+
+Json json_of(const ProgramGraph& graph) {
+  std::string out;
+  write_graph_json(graph, [&](std::string_view piece) { out += piece; });
+  CHECK(out.ends_with("\n"));
+  return Json::parse(out);
+}
+
+std::size_t count(const std::string& words, const std::string& part) {
+  std::size_t out = 0;
+  for (std::size_t at = words.find(part); at != std::string::npos; at = words.find(part, at + 1)) ++out;
+  return out;
+}
+
+TEST_CASE("a list is drawn as its items, each once and without those that are absent") {
+  const ProgramGraph graph = graph_of([](ExecutionPlanT& plan) {
+    add_value(plan, OptionalTensorListT()).items = {kInput, -1, kOther, kInput};
+    kernel(plan).args = {static_cast<std::int32_t>(plan.values.size()) - 1, kOutput, kOutput};
+  });
+  const std::string dot = graph_to_dot(graph);
+  CHECK(count(dot, "v0 -> c0") == 1);
+  CHECK(count(dot, "v1 -> c0") == 1);
+  CHECK(count(dot, "c0 -> v3") == 1);
+  CHECK(count(dot, "v7 -> ") == 0);
+  CHECK(json_of(graph)["values"][7]["items"] == Json({0, -1, 1, 0}));
+}
+
+TEST_CASE("each kind of value has its content, and numbers that JSON lacks are words") {
+  const ProgramGraph graph = graph_of([](ExecutionPlanT& plan) {
+    add_value(plan, DoubleT()).double_val = std::numeric_limits<double>::infinity();
+    add_value(plan, DoubleListT()).items = {0.5, std::numeric_limits<double>::quiet_NaN()};
+    add_value(plan, BoolListT()).items = {true, false};
+    add_value(plan, BoolT()).bool_val = true;
+  });
+  const Json values = json_of(graph)["values"];
+  CHECK(values[kInput]["dtype"] == "float32");
+  CHECK(values[kInput]["sizes"] == Json({2}));
+  CHECK(values[kInput]["input"] == true);
+  CHECK(values[kOutput]["output"] == true);
+  CHECK(values[kOutput]["producers"] == Json({0}));
+  CHECK(values[kAlpha]["value"] == 1);
+  CHECK(values[kList]["items"] == Json({2}));
+  CHECK(values[kText]["value"] == "text");
+  CHECK(values[7]["value"] == "inf");
+  CHECK(values[8]["value"] == Json({0.5, "nan"}));
+  CHECK(values[9]["value"] == Json({1, 0}));
+  CHECK(values[10]["value"] == true);
+}
+
+TEST_CASE("a jump is drawn to the call that it leads to") {
+  const ProgramGraph graph = graph_of([](ExecutionPlanT& plan) {
+    add_value(plan, BoolT()).bool_val = true;
+    JumpFalseCallT jump;
+    jump.cond_value_index = 7;
+    jump.destination_instruction = 0;
+    add_call(plan, std::move(jump));
+  });
+  const Json call = json_of(graph)["calls"][1];
+  CHECK(call["destination"] == 0);
+  CHECK(count(graph_to_dot(graph), "c1 -> c0") == 1);
+}
+
+}  // namespace
+}  // namespace etstream::graph_report_test
