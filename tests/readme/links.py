@@ -51,7 +51,8 @@ def check_page(page: Path, root: Path) -> list[str]:
 
 def main() -> int:
     root = Path(sys.argv[1])
-    pages = [*root.glob("*.md"), *root.glob("docs/*.md"), *root.glob("schema/*.md"), *root.glob("tests/*/*.md")]
+    globs = ("*.md", "docs/*.md", "schema/*.md", "tests/*.md", "tests/*/*.md")
+    pages = [page for pattern in globs for page in root.glob(pattern)]
     problems = [problem for page in pages for problem in check_page(page, root)]
     print("\n".join(problems) or f"all links of {len(pages)} pages lead somewhere")
     return 1 if problems or not pages else 0
