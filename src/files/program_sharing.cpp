@@ -39,7 +39,8 @@ Result<SharingPlan> plan_sharing(const std::vector<SharingInput>& inputs, const 
     SharedWeights description{.programs = {}, .least_size = options.least_size};
     for (const SharingInput& input : inputs) {
       ETSTREAM_ASSIGN(ProgramFile program, open_sound(input.program));
-      description.programs.push_back(&programs.emplace_back(std::move(program)));
+      programs.push_back(std::move(program));
+    description.programs.push_back(&programs.back());
     }
     SharingPlan out;
     ETSTREAM_ASSIGN(out.files, plan(description));

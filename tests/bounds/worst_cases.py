@@ -243,6 +243,7 @@ KINDS: dict[str, Callable[[int], bytes]] = {
     "constants_that_overlap.pte": constants_that_overlap,
     "segments_that_are_one.pte": segments_that_are_one,
     "delegates_that_are_one.pte": delegates_that_are_one,
+    "of_another_writer.pte": program_of_another_writer,
     "suites_of_no_method.bpte": suites_of_no_method,
     "cases_that_share_a_tensor.bpte": cases_that_share_a_tensor,
     "keys_of_one_segment.ptd": keys_of_one_segment,
