@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 
+#include "core/io/file_budget.h"
 #include "core/io/read_pieces.h"
 #include "etstream/inspect.h"
 #include "etstream/program_graph.h"
@@ -147,38 +148,63 @@ Payloads other_named_data(const NamedPieces& all, const std::set<std::string>& c
 
 using PayloadPairs = std::map<std::string, std::pair<const NamedPiece*, const NamedPiece*>>;
 
-/// Returns the payloads that differ. Leaves out payloads with equal bytes under one key, and pairs of equal
-/// shape and bytes under two keys, as constants without names get new numbers when one is added.
-Result<PayloadPairs> changed_payloads(const PayloadPairs& all) {
-  PayloadPairs changed;
-  for (const auto& [key, both] : all) {
-    const bool is_alike = both.first && both.second && both.first->what == both.second->what;
-    if (is_alike) {
-      ETSTREAM_ASSIGN(const bool same, same_bytes(both.first->data, both.second->data));
-      if (same) continue;
-    }
-    changed[key] = both;
-  }
-  std::multimap<std::pair<std::string, ContentHash>, std::string> in_b;
-  for (const auto& [key, both] : changed) {
-    if (!both.second) continue;
-    ETSTREAM_ASSIGN(const ContentHash hash, hash_of(both.second->data));
-    in_b.emplace(std::pair(both.second->what, hash), key);
-  }
-  for (auto& [key, both] : changed) {
-    if (!both.first) continue;
-    ETSTREAM_ASSIGN(const ContentHash hash, hash_of(both.first->data));
-    const auto same = in_b.find({both.first->what, hash});
-    if (same == in_b.end()) continue;
-    both.first = nullptr;
-    changed[same->second].second = nullptr;
-    in_b.erase(same);
-  }
-  return changed;
-}
+/// Compares the bytes of payloads, as far as both files are large enough for what is read: payloads may lie
+/// in each other.
+class PayloadComparison {
+ public:
+  PayloadComparison(const ByteSource& a, const ByteSource& b) : budget_a_(a), budget_b_(b) {}
 
-Result<void> compare_payloads(DiffList& list, const Payloads& a, const Payloads& b) {
-  ETSTREAM_ASSIGN(const PayloadPairs changed, changed_payloads(by_key<NamedPiece>(a, b, &NamedPiece::name)));
+  /// Returns the payloads that differ. Leaves out payloads with equal bytes under one key, and pairs of equal
+  /// shape and bytes under two keys, as constants without names get new numbers when one is added. Error:
+  /// kTooLarge for files whose payloads share their bytes too often.
+  Result<PayloadPairs> changed(const PayloadPairs& all) {
+    PayloadPairs changed;
+    std::set<std::string_view> in_a;
+    std::set<std::string_view> in_b;
+    for (const auto& [key, both] : all) {
+      const bool is_alike = both.first && both.second && both.first->what == both.second->what;
+      if (is_alike) {
+        ETSTREAM_TRY(budget_a_.spend(both.first->data.size()));
+        ETSTREAM_TRY(budget_b_.spend(both.second->data.size()));
+        ETSTREAM_ASSIGN(const bool same, same_bytes(both.first->data, both.second->data));
+        if (same) continue;
+      }
+      changed[key] = both;
+      if (both.first) in_a.insert(both.first->what);
+      if (both.second) in_b.insert(both.second->what);
+    }
+    std::multimap<std::pair<std::string, ContentHash>, std::string> hashes_of_b;
+    for (const auto& [key, both] : changed) {
+      if (!both.second || !in_a.contains(both.second->what)) continue;
+      ETSTREAM_ASSIGN(const ContentHash hash, read(both.second->data, budget_b_));
+      hashes_of_b.emplace(std::pair(both.second->what, hash), key);
+    }
+    for (auto& [key, both] : changed) {
+      if (!both.first || !in_b.contains(both.first->what)) continue;
+      ETSTREAM_ASSIGN(const ContentHash hash, read(both.first->data, budget_a_));
+      const auto same = hashes_of_b.find({both.first->what, hash});
+      if (same == hashes_of_b.end()) continue;
+      both.first = nullptr;
+      changed[same->second].second = nullptr;
+      hashes_of_b.erase(same);
+    }
+    return changed;
+  }
+
+ private:
+  static Result<ContentHash> read(const ByteSource& data, FileBudget& budget) {
+    ETSTREAM_TRY(budget.spend(data.size()));
+    return hash_of(data);
+  }
+
+  FileBudget budget_a_;
+  FileBudget budget_b_;
+};
+
+Result<void> compare_payloads(DiffList& list, PayloadComparison& comparison, const Payloads& a,
+                              const Payloads& b) {
+  ETSTREAM_ASSIGN(const PayloadPairs changed,
+                  comparison.changed(by_key<NamedPiece>(a, b, &NamedPiece::name)));
   for (const auto& [name, both] : changed) {
     if (both.first && both.second && both.first->what == both.second->what) {
       ETSTREAM_TRY(list.compare_data(name, *both.first, *both.second));
@@ -226,10 +252,11 @@ Result<void> compare_content(const ProgramFile& a, const ProgramFile& b, DiffLis
     if (both.first && both.second)
       ETSTREAM_TRY(compare_methods(list.within(method), *both.first, *both.second, delegates));
   }
-  ETSTREAM_TRY(compare_payloads(list, payloads_of(graphs_a), payloads_of(graphs_b)));
+  PayloadComparison comparison(a.file(), b.file());
+  ETSTREAM_TRY(compare_payloads(list, comparison, payloads_of(graphs_a), payloads_of(graphs_b)));
   const Payloads named_a = other_named_data(delegates.named_a(), delegates.compared_a(), list.names_a());
   const Payloads named_b = other_named_data(delegates.named_b(), delegates.compared_b(), list.names_b());
-  return compare_payloads(list, named_a, named_b);
+  return compare_payloads(list, comparison, named_a, named_b);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/program_sharing.h"
 
-#include <deque>
+#include <list>
 #include <utility>
 
 #include "core/base/text.h"
@@ -35,12 +35,12 @@ Result<FilePlan> plan_container(const std::vector<SharingInput>& inputs,
 
 Result<SharingPlan> plan_sharing(const std::vector<SharingInput>& inputs, const SharingOptions& options) {
   return without_exceptions([&]() -> Result<SharingPlan> {
-    std::deque<ProgramFile> programs;
+    std::list<ProgramFile> programs;
     SharedWeights description{.programs = {}, .least_size = options.least_size};
     for (const SharingInput& input : inputs) {
       ETSTREAM_ASSIGN(ProgramFile program, open_sound(input.program));
       programs.push_back(std::move(program));
-    description.programs.push_back(&programs.back());
+      description.programs.push_back(&programs.back());
     }
     SharingPlan out;
     ETSTREAM_ASSIGN(out.files, plan(description));
