@@ -50,6 +50,7 @@ TEST_CASE("the first output that is not as expected is told of") {
   Comparison wrong;
   wrong.elements = 4;
   wrong.mismatches = 1;
+  wrong.first = wrong.worst = Mismatch{2, 1.0, 2.0};
   MethodRun run = ended(End::kOtherOutputs);
   run.outputs = {Comparison{}, wrong, std::string("is a list")};
   const std::string told = words(run);
