@@ -48,7 +48,7 @@ TEST_CASE("a list is drawn as its items, each once and without those that are ab
   CHECK(count(dot, "v1 -> c0") == 1);
   CHECK(count(dot, "c0 -> v3") == 1);
   CHECK(count(dot, "v7 -> ") == 0);
-  CHECK(json_of(graph)["values"][7]["items"] == Json({0, -1, 1, 0}));
+  CHECK(json_of(graph)["values"][7]["items"] == Json::array({0, -1, 1, 0}));
 }
 
 TEST_CASE("each kind of value has its content, and numbers that JSON lacks are words") {
@@ -60,16 +60,16 @@ TEST_CASE("each kind of value has its content, and numbers that JSON lacks are w
   });
   const Json values = json_of(graph)["values"];
   CHECK(values[kInput]["dtype"] == "float32");
-  CHECK(values[kInput]["sizes"] == Json({2}));
+  CHECK(values[kInput]["sizes"] == Json::array({2}));
   CHECK(values[kInput]["input"] == true);
   CHECK(values[kOutput]["output"] == true);
-  CHECK(values[kOutput]["producers"] == Json({0}));
+  CHECK(values[kOutput]["producers"] == Json::array({0}));
   CHECK(values[kAlpha]["value"] == 1);
-  CHECK(values[kList]["items"] == Json({2}));
+  CHECK(values[kList]["items"] == Json::array({2}));
   CHECK(values[kText]["value"] == "text");
   CHECK(values[7]["value"] == "inf");
-  CHECK(values[8]["value"] == Json({0.5, "nan"}));
-  CHECK(values[9]["value"] == Json({1, 0}));
+  CHECK(values[8]["value"] == Json::array({0.5, "nan"}));
+  CHECK(values[9]["value"] == Json::array({1, 0}));
   CHECK(values[10]["value"] == true);
 }
 
