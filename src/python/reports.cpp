@@ -68,9 +68,9 @@ std::string counts(const Findings& findings) {
 }
 
 /// Returns the text that a failed assertion in a test shows: the first errors, a line each.
-std::string shown(const Findings& findings) {
+std::string shown(const Findings& findings, std::string_view type) {
   constexpr std::size_t kMost = 20;
-  std::string out = "<etstream.Findings: " + counts(findings);
+  std::string out = text("<etstream.{}: {}", type, counts(findings));
   const auto& errors = findings.errors;
   for (const Finding& error : std::span(errors).first(std::min(kMost, errors.size()))) {
     out += text("\nerror: {}", error.message);
@@ -214,9 +214,10 @@ void bind_reports(nb::module_& module) {
            "first's.")
       .def("__bool__", &Findings::ok)
       .def("__str__", &told)
-      .def("__repr__", &shown);
+      .def("__repr__", [](const Findings& self) { return shown(self, "Findings"); });
   nb::class_<FileFindings, Findings>(module, "FileFindings",
                                      "The findings of verify(), with how methods ended where they were run.")
+      .def("__repr__", [](const FileFindings& self) { return shown(self, "FileFindings"); })
       .def_prop_ro("runs", [](const FileFindings& self) { return list_of(self.runs); });
   const nb::class_<MethodRunOptions> options(module, "MethodRunOptions");
   module.def("run_options", &run_options, nb::arg("python"), nb::arg("seed"), nb::arg("seconds"),

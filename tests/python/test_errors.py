@@ -18,7 +18,7 @@ from etstream.executorch import open_bundle
 def test_findings_say_what_they_found(program: Path) -> None:
     sound = etstream.verify(program)
     sound.raise_if_errors()
-    assert str(sound).startswith("0 errors, ") and repr(sound).startswith("<etstream.Findings: 0 errors, ")
+    assert str(sound).startswith("0 errors, ") and repr(sound).startswith("<etstream.FileFindings: 0 errors, ")
     damaged = bytearray(program.read_bytes())
     damaged[8:200] = b"\xff" * 192
     findings = etstream.verify(damaged)
@@ -28,7 +28,7 @@ def test_findings_say_what_they_found(program: Path) -> None:
     wrong = [etstream.TestCase([i], [None]) for i in range(13)]
     several = etstream.verify(bytes(etstream.plan_bundle(program, {"forward": wrong}, unchecked=True)))
     shown = "".join(f"\nerror: {error}" for error in several.errors[:20])
-    assert repr(several) == f"<etstream.Findings: 26 errors, 0 warnings{shown}\nand 6 more>"
+    assert repr(several) == f"<etstream.FileFindings: 26 errors, 0 warnings{shown}\nand 6 more>"
     with pytest.raises(etstream.CorruptError) as raised:
         findings.raise_if_errors()
     assert str(raised.value) == str(findings)
@@ -39,7 +39,7 @@ def test_findings_say_what_they_found(program: Path) -> None:
     unasked = etstream.verify(program, bytes(etstream.plan_tensor_data({"x": torch.ones(1)})))
     unasked.raise_if_errors()
     assert unasked and str(unasked) == f"0 errors, 1 warning\nwarning: {unasked.warnings[0]}"
-    assert repr(unasked) == "<etstream.Findings: 0 errors, 1 warning>"
+    assert repr(unasked) == "<etstream.FileFindings: 0 errors, 1 warning>"
     assert (unasked.warnings[0].filename, unasked.warnings[0].offset) == (None, None)
 
 
