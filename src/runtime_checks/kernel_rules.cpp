@@ -12,17 +12,19 @@ namespace {
 
 struct Rule {
   enum class Kind {
-    kRank,         // tensor `argument` has `number` dimensions
-    kHasRank,      // tensor `argument` has a dimension if tensor `number` has one
-    kNotNegative,  // integer `argument`
-    kSameDtype,    // tensor `argument` is of the dtype of tensor `number`
-    kReadAs,       // the same, unless tensor `number` is of int8, which the kernel reads as such
-    kSameSize,     // dimension `dimension` of tensor `argument` is as long as `other` of tensor `number`
-    kNoneEmpty,    // tensor `argument` has no dimension of 0
-    kCounts,       // integer `argument` is at least as large as dimension `dimension` of tensor `number`
-    kMasksFit,     // masks in list `argument` have no more dimensions than tensor `number` has at their place
-    kContiguous,   // tensor `argument` has its dimensions in their own order
-    kLoaded,       // tensor `argument` is of a dtype that the kernel has a function to load elements of
+    kRank,          // tensor `argument` has `number` dimensions
+    kHasRank,       // tensor `argument` has a dimension if tensor `number` has one
+    kNotNegative,   // integer `argument`
+    kSameDtype,     // tensor `argument` is of the dtype of tensor `number`
+    kReadAs,        // the same, unless tensor `number` is of int8, which the kernel reads as such
+    kComplexAlike,  // tensor `argument` is of the dtype and the sizes of tensor `number`, if one is complex
+    kComplexDtype,  // the same of the dtype alone
+    kSameSize,      // dimension `dimension` of tensor `argument` is as long as `other` of tensor `number`
+    kNoneEmpty,     // tensor `argument` has no dimension of 0
+    kCounts,        // integer `argument` is at least as large as dimension `dimension` of tensor `number`
+    kMasksFit,    // masks in list `argument` have no more dimensions than tensor `number` has at their place
+    kContiguous,  // tensor `argument` has its dimensions in their own order
+    kLoaded,      // tensor `argument` is of a dtype that the kernel has a function to load elements of
   };
   std::string_view name;
   Kind kind;
@@ -40,7 +42,9 @@ constexpr Rule kRules[] = {
     {"aten::bmm.out", kRank, 1, 3},
     {"aten::bmm.out", kRank, 2, 3},
     {"aten::bmm.out", kSameSize, 1, 0, 1, 2},
-    {"aten::convolution.out", kLoaded, 2},        // its bias
+    {"aten::convolution.out", kLoaded, 2},   // its bias
+    {"aten::div.out", kComplexAlike, 1, 0},  // it divides complex elements one by one
+    {"aten::div.out", kComplexDtype, 2, 0},
     {"aten::index.Tensor_out", kMasksFit, 1, 0},  // its message lists sizes that are not there
     {"aten::index_put.out", kMasksFit, 1, 0},
     {"aten::index_put_", kMasksFit, 1, 0},
@@ -125,6 +129,31 @@ std::optional<BrokenRule> check_integer(const Rule& rule, std::int64_t integer,
   return BrokenRule{text("at least {} as argument {}", least, rule.argument), text("{}", integer)};
 }
 
+bool is_complex(ScalarType dtype) {
+  return dtype == ScalarType::kComplex32 || dtype == ScalarType::kComplex64 ||
+         dtype == ScalarType::kComplex128;
+}
+
+std::optional<BrokenRule> check_complex(const Rule& rule, const KernelArgument& argument,
+                                        const KernelArgument& other) {
+  if (!argument.tensor || !other.tensor) return std::nullopt;
+  const ScalarType dtype = argument.tensor->scalar_type;
+  const ScalarType wanted = other.tensor->scalar_type;
+  if (!is_complex(dtype) && !is_complex(wanted)) return std::nullopt;
+  if (dtype != wanted) {
+    return BrokenRule{text("a tensor of the dtype of argument {} as argument {}, as one is complex",
+                           rule.number, rule.argument),
+                      text("{}", name_of(dtype))};
+  }
+  const bool has_sizes = argument.has_fixed_sizes && other.has_fixed_sizes;
+  if (rule.kind == kComplexDtype || !has_sizes || argument.tensor->sizes == other.tensor->sizes) {
+    return std::nullopt;
+  }
+  return BrokenRule{
+      text("a complex tensor of the sizes of argument {} as argument {}", rule.number, rule.argument),
+      describe(*argument.tensor)};
+}
+
 std::optional<BrokenRule> check_dtype(const Rule& rule, ScalarType dtype,
                                       std::span<const KernelArgument> arguments) {
   if (rule.kind == kLoaded) {
@@ -169,6 +198,9 @@ std::optional<BrokenRule> check(const Rule& rule, std::span<const KernelArgument
       const auto& tensor = arguments[rule.number].tensor;
       return tensor ? check_masks(rule, *tensor, argument.items) : std::nullopt;
     }
+    case kComplexAlike:
+    case kComplexDtype:
+      return check_complex(rule, argument, arguments[rule.number]);
     case kSameSize:
       return check_size(rule, argument, arguments[rule.number]);
     case kNotNegative:

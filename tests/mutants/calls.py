@@ -40,8 +40,8 @@ _DTYPES: dict[str | int, int] = {
 _WIDE = 4096  # the most bytes of a tensor that may be of any size
 # Operators whose callers have to give inputs sizes that fit, if these may change: docs/runtime-checks.md.
 _FIXED_INPUTS = {
-    "aten::bmm.out", "aten::upsample_bilinear2d.vec_out", "llama::custom_quantized_sdpa.out", "llama::custom_sdpa.out",
-    "llama::sdpa_with_kv_cache.out",
+    "aten::bmm.out", "aten::div.out", "aten::upsample_bilinear2d.vec_out", "llama::custom_quantized_sdpa.out",
+    "llama::custom_sdpa.out", "llama::sdpa_with_kv_cache.out",
 }  # fmt: skip
 
 

@@ -316,6 +316,29 @@ TEST_CASE("sizes and dtypes of attention that its kernels take unchecked are fou
   CHECK(expected("llama::sdpa_with_kv_cache.out", cached) == "at least 2 as argument 6");
 }
 
+TEST_CASE("complex tensors that are divided element by element are alike") {
+  const auto complex = [](std::vector<std::int32_t> sizes) {
+    KernelArgument out = tensor_of(std::move(sizes));
+    out.tensor->scalar_type = ScalarType::kComplex64;
+    return out;
+  };
+  const auto divided = [](KernelArgument a, KernelArgument b, KernelArgument out) {
+    return expected("aten::div.out", {std::move(a), std::move(b), out, out});
+  };
+  const KernelArgument real = tensor_of({2, 3});
+  CHECK(divided(real, tensor_of({3}), real) == "nothing");
+  CHECK(divided(complex({2, 3}), complex({2, 3}), complex({2, 3})) == "nothing");
+  const std::string other_dtype = "a tensor of the dtype of argument 0 as argument ";
+  CHECK(divided(real, complex({2, 3}), real) == other_dtype + "1, as one is complex");
+  CHECK(divided(complex({2, 3}), real, real) == other_dtype + "1, as one is complex");
+  CHECK(divided(complex({2, 3}), complex({2, 3}), real) == other_dtype + "2, as one is complex");
+  CHECK(divided(complex({2, 3}), complex({3}), complex({2, 3})) ==
+        "a complex tensor of the sizes of argument 0 as argument 1");
+  KernelArgument dynamic = complex({3});
+  dynamic.has_fixed_sizes = false;
+  CHECK(divided(complex({2, 3}), dynamic, complex({2, 3})) == "nothing");
+}
+
 TEST_CASE("masks among indices with more dimensions than are left are found") {
   const KernelArgument in = tensor_of(4);
   const KernelArgument mask = tensor_of(3, ScalarType::kBool);
