@@ -253,6 +253,28 @@ del data, array
     subprocess.run([sys.executable, "-c", script, folder], check=True, timeout=60)
 
 
+def test_an_allocator_that_was_preloaded_serves_the_other_blocks(folder: Path, tmp_path: Path) -> None:
+    """A Python at a fixed address, such as Debian's, has entries of its own for malloc() and free()."""
+    library = tmp_path / "allocator.so"
+    source = SOURCE.with_name("allocator.c")
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-fno-builtin", source, "-o", library], check=True)
+    script = """
+import sys
+from etstream import _core
+before = [bytes(600 + at) for at in range(1000)]
+assert _core.start_heap(sys.argv[1], 0)
+within = [bytearray(600 + at) for at in range(1000)]
+del before
+for block in within:
+    block.extend(bytes(5000))
+large = bytearray(64 << 20)
+_core.stop_heap()
+del within, large
+"""
+    subprocess.run([sys.executable, "-c", script, folder], check=True, timeout=60,
+                   env={**os.environ, "LD_PRELOAD": str(library), "PYTHONMALLOC": "malloc"})  # fmt: skip
+
+
 class _Expected(Exception):
     pass
 

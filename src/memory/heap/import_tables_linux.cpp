@@ -231,6 +231,30 @@ void wait_for_loads() {
   static_cast<void>(::dlsym(RTLD_DEFAULT, "malloc"));
 }
 
+/// Returns the address of the function in the first library that defines it, in the order in which the loader
+/// looks: an allocator that was preloaded comes before the C library.
+void* first_in_libraries(const char* name) {
+  void* const program = ::dlopen(nullptr, RTLD_LAZY);
+  ::link_map* object = nullptr;
+  if (program == nullptr || ::dlinfo(program, RTLD_DI_LINKMAP, static_cast<void*>(&object)) != 0) {
+    return nullptr;
+  }
+  ::dlclose(program);
+  while ((object = object->l_next) != nullptr) {
+    void* const library = ::dlopen(object->l_name, RTLD_LAZY | RTLD_NOLOAD);
+    if (library == nullptr) continue;
+    void* const function = ::dlsym(library, name);
+    ::dlclose(library);
+    // A lookup in a library goes on in the libraries that it needs.
+    ::Dl_info found{};
+    void* owner = nullptr;
+    if (function != nullptr && ::dladdr1(function, &found, &owner, RTLD_DL_LINKMAP) != 0 && owner == object) {
+      return function;
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 bool find(Import& import) noexcept {
@@ -243,10 +267,7 @@ bool find(Import& import) noexcept {
     return import.address != nullptr;
   }
   // The symbol is the main program's own entry for the function (its PLT), not the function.
-  void* const library = ::dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return false;
-  import.function = ::dlsym(library, import.name);
-  ::dlclose(library);
+  import.function = first_in_libraries(import.name);
   return import.function != nullptr;
 }
 
