@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// compile_schema SCHEMA.fbs OUT.h: makes the file by which the library embeds a schema. OUT.h has the binary
-// schema, as flatc makes it with --bfbs-builtins, in a class <Root>BinarySchema in the schema's namespace. It
-// runs while the library is built, so that no flatc has to be found.
+// compile_schema SCHEMA.fbs BINARY.h FIELDS.h: makes the files by which the library knows a schema. BINARY.h
+// has the binary schema, as flatc makes it with --bfbs-builtins, in a class <Root>BinarySchema in the
+// schema's namespace. FIELDS.h has a struct <Table>Fields for each table, with a BoundField for each field,
+// and a struct Fields of them all: the compiler then checks the names that the library uses. It runs while
+// the library is built, so that no flatc has to be found.
 #include <flatbuffers/idl.h>
 #include <flatbuffers/util.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace {
 
@@ -30,7 +36,71 @@ std::string namespace_of(const flatbuffers::StructDef& table) {
   return out;
 }
 
-std::string header(const flatbuffers::StructDef& root, std::span<const std::uint8_t> bytes) {
+/// Returns the name of a table as the name of a type: "XNNNodeConv" for "_XNNNodeConv".
+std::string type_of(const std::string& table) { return table.substr(table.find_first_not_of('_')); }
+
+/// Returns the name of a table as the name of a member: "e_value" for "EValue", "int_" for "Int".
+std::string member_of(const std::string& table) {
+  const auto is = [](int (*of_kind)(int), char letter) {
+    return of_kind(static_cast<unsigned char>(letter)) != 0;
+  };
+  const std::string type = type_of(table);
+  std::string out;
+  for (std::size_t i = 0; i < type.size(); ++i) {
+    const bool begins_word =
+        is(std::isupper, type[i]) && i > 0 &&
+        (!is(std::isupper, type[i - 1]) || (i + 1 < type.size() && is(std::islower, type[i + 1])));
+    if (begins_word && out.back() != '_') out += '_';
+    out += static_cast<char>(std::tolower(static_cast<unsigned char>(type[i])));
+  }
+  // The keywords of C++ that names of tables become.
+  static constexpr std::string_view kKeywords[] = {"bool", "double", "int", "operator"};
+  return std::find(std::begin(kKeywords), std::end(kKeywords), out) == std::end(kKeywords) ? out : out + '_';
+}
+
+std::string table_fields(const flatbuffers::StructDef& table) {
+  const std::string type = type_of(table.name) + "Fields";
+  std::string out = "struct " + type +
+                    " : BoundTable {\n"
+                    "  static constexpr std::string_view kName = \"" +
+                    table.name +
+                    "\";\n"
+                    "  explicit " +
+                    type + "(const Schema& schema) : BoundTable(schema, kName) {}\n";
+  for (const flatbuffers::FieldDef* field : table.fields.vec) {
+    out += "  BoundField " + field->name + " = field(\"" + field->name + "\");\n";
+  }
+  return out + "};\n\n";
+}
+
+std::string fields_header(const flatbuffers::Parser& parser) {
+  std::string tables;
+  std::string members;
+  std::string bound;
+  for (const flatbuffers::StructDef* table : parser.structs_.vec) {
+    if (table->fixed) continue;
+    const std::string member = member_of(table->name);
+    tables += table_fields(*table);
+    bound += (bound.empty() ? "" : ", ") + member + "(schema)";
+    members += "  " + type_of(table->name) + "Fields " + member + ";\n";
+  }
+  const std::string name = namespace_of(*parser.root_struct_def_);
+  return "// Made by compile_schema.\n"
+         "#pragma once\n\n"
+         "#include <string_view>\n\n"
+         "#include \"flatbuffer/table_reader.h\"\n\n"
+         "namespace " +
+         name + " {\n\n" + tables +
+         "/// The fields of all tables, bound to a schema, which outlives them.\n"
+         "struct Fields {\n"
+         "  explicit Fields(const Schema& schema) : " +
+         bound + " {}\n" + members +
+         "};\n\n"
+         "}  // namespace " +
+         name + "\n";
+}
+
+std::string binary_header(const flatbuffers::StructDef& root, std::span<const std::uint8_t> bytes) {
   return "// Made by compile_schema.\n"
          "#pragma once\n\n"
          "#include <cstddef>\n\n"
@@ -60,9 +130,8 @@ int fail(const std::string& file, const std::string& why) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return fail("usage", "compile_schema SCHEMA.fbs OUT.h");
+  if (argc != 4) return fail("usage", "compile_schema SCHEMA.fbs BINARY.h FIELDS.h");
   const std::string schema = argv[1];
-  const std::string output = argv[2];
   std::string source;
   if (!flatbuffers::LoadFile(schema.c_str(), false, &source)) return fail(schema, "can't be read");
 
@@ -79,8 +148,10 @@ int main(int argc, char** argv) {
   if (!parser.root_struct_def_) return fail(schema, "has no root_type");
   parser.Serialize();
   const std::span<const std::uint8_t> bytes(parser.builder_.GetBufferPointer(), parser.builder_.GetSize());
-  if (!flatbuffers::SaveFile(output.c_str(), header(*parser.root_struct_def_, bytes), false)) {
-    return fail(output, "can't be written");
+  const std::string headers[] = {binary_header(*parser.root_struct_def_, bytes), fields_header(parser)};
+  for (int i = 0; i < 2; ++i) {
+    const char* const output = argv[2 + i];
+    if (!flatbuffers::SaveFile(output, headers[i], false)) return fail(output, "can't be written");
   }
   return 0;
 }

@@ -1,57 +1,46 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// StructReader: the values of plain C++ structs, bound to a schema's fields by name.
+// StructReader: the values of plain C++ structs, bound to a schema's fields.
 //
-//   constexpr FieldBinding kBindings[] = {
-//       {"Suite", "name", [](const void* o) -> FieldValue { return get<Suite>(o).name; }},
-//       {"Suite", "cases", [](const void* o) -> FieldValue { return table_vector(get<Suite>(o).cases); }},
+//   const FieldBinding bindings[] = {
+//       {fields.suite.name, [](const void* o) -> FieldValue { return get<Suite>(o).name; }},
+//       {fields.suite.cases, [](const void* o) -> FieldValue { return table_vector(get<Suite>(o).cases); }},
 //   };
 #pragma once
 
 #include <cstdint>
 #include <cstring>
+#include <ranges>
 #include <span>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
-#include "core/base/text.h"
-#include "core/base/try.h"
+#include "flatbuffer/table_reader.h"
 #include "flatbuffer/value_reader.h"
 
 namespace etstream {
 
 /// `read` gives the field's value from the struct that stands for a table.
 struct FieldBinding {
-  std::string_view table;
-  std::string_view field;
+  BoundField field;
   FieldValue (*read)(const void* object);
 };
 
-/// Bindings by table and field; null for a field that no binding names.
+/// Bindings by table and field; null for a field that no binding has.
 template <class Binding>
 using BoundFields = std::vector<std::vector<const Binding*>>;
 
-/// Finds the fields of bindings. `Binding` has a `table` and a `field`, names of the schema; the bindings
-/// outlive the result. Error: kInvalidArgument for a binding that the schema does not have.
-template <class Binding>
-[[nodiscard]] Result<BoundFields<Binding>> bind_fields(const Schema& schema,
-                                                       std::span<const Binding> bindings) {
-  BoundFields<Binding> bound;
+/// Puts bindings in the places of their fields, which are bound to `schema`. The bindings outlive the result.
+template <class Bindings>
+[[nodiscard]] auto bind_fields(const Schema& schema, const Bindings& bindings) {
+  BoundFields<std::ranges::range_value_t<Bindings>> bound;
   for (const auto& table : schema.tables()) bound.emplace_back(table.fields.size());
-  for (const Binding& binding : bindings) {
-    const auto table = schema.find_table(binding.table);
-    const auto field = table ? schema.find_field(*table, binding.field) : std::nullopt;
-    if (!field) {
-      return make_error(ErrorCode::kInvalidArgument, "the schema has no field {}.{}", binding.table,
-                        binding.field);
-    }
-    bound[*table][*field] = &binding;
-  }
+  for (const auto& binding : bindings) bound[binding.field.table][binding.field.index] = &binding;
   return bound;
 }
 
-/// A field that no binding names is absent.
+/// A field that no binding has is absent.
 class StructReader : public ValueReader {
  public:
   /// `root` is what the schema's root table is read from, and outlives the reader.

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// TableReader: a table in a FlatbufferView, read by the fields that code knows. BoundTable finds those by
-// their names once.
+// TableReader: a table in a FlatbufferView, read by the fields that code knows. schema/compile_schema.cpp
+// makes a struct of those for each schema of the library, bound to the places that the fields have in a
+// schema.
 //
-//   struct NamedDataFields : FieldsOf<"NamedData"> {
-//     BoundField key = field("key");
-//   };
-//   const NamedDataFields fields{schema};
+//   const program::Fields fields(schema);
 //   ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
-//   ETSTREAM_ASSIGN(const auto key, root.string(fields.key));
+//   ETSTREAM_ASSIGN(const auto version, root.scalar<std::uint32_t>(fields.program.version));
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -40,8 +37,8 @@ struct BoundField {
   [[nodiscard]] std::string full_name() const { return table_name() + "." + name(); }
 };
 
-/// A base of structs whose members are the fields. A name that the schema lacks ends the program: names are
-/// constants.
+/// A base of structs whose members are the fields. A name that the schema lacks ends the program: the schema
+/// is the one that the struct was made of, or has all that it has.
 class BoundTable {
  public:
   BoundTable(const Schema& schema, std::string_view name) : schema_(&schema) {
@@ -64,19 +61,6 @@ class BoundTable {
  private:
   const Schema* schema_;
   std::size_t index_ = 0;
-};
-
-/// A string literal as the argument of a template.
-template <std::size_t kSize>
-struct Literal {
-  constexpr Literal(const char (&words)[kSize]) { std::copy_n(words, kSize, text); }  // NOLINT: converts
-  char text[kSize]{};
-};
-
-/// A BoundTable of this name.
-template <Literal kName>
-struct FieldsOf : BoundTable {
-  FieldsOf(const Schema& schema) : BoundTable(schema, kName.text) {}  // NOLINT: as the base of an aggregate
 };
 
 class TableList;

@@ -127,7 +127,7 @@ class CallVerifier {
         return {};
       }
       case CallKind::kFree: {
-        ETSTREAM_ASSIGN(const auto freed, call.scalar<std::int32_t>(known_.free_call.content));
+        ETSTREAM_ASSIGN(const auto freed, call.scalar<std::int32_t>(known_.free_call.value_index));
         if (slot(freed).is_planned && !slot(freed).is_replaced) {
           calls_.error(call, "memory that was given by a call before",
                        text("value {}, whose memory is planned", freed));
@@ -236,7 +236,7 @@ class CallVerifier {
       if (held.is_replaced || held.is_result) return {};
       if (held.kind == pte::ValueKind::kInt) {
         ETSTREAM_ASSIGN(const pte::Held integer, calls_.held_by(value));
-        ETSTREAM_ASSIGN(arguments[i].integer, integer.scalar<std::int64_t>(known_.integer.content));
+        ETSTREAM_ASSIGN(arguments[i].integer, integer.scalar<std::int64_t>(known_.int_.int_val));
       } else if (held.kind == pte::ValueKind::kTensor) {
         ETSTREAM_ASSIGN(const pte::Held tensor, calls_.held_by(value));
         ETSTREAM_ASSIGN(const TensorInfo info, tensor.tensor().info());
@@ -356,7 +356,7 @@ class CallVerifier {
   Result<void> verify_outputs() {
     using enum pte::ValueKind;
     constexpr Kinds kLists = kinds(kTensorList, kOptionalTensorList, kIntList, kDoubleList, kBoolList);
-    return for_each(calls_.items_of<std::int32_t>(calls_.method(), known_.method.outputs),
+    return for_each(calls_.items_of<std::int32_t>(calls_.method(), known_.execution_plan.outputs),
                     [&](std::int32_t value, std::uint32_t i) {
                       const Kinds wrong = others(kinds_of(value), static_cast<Kinds>(~kLists));
                       if (wrong == 0) return;
@@ -366,7 +366,7 @@ class CallVerifier {
   }
 
   MethodCalls calls_;
-  const pte::ProgramFields& known_;
+  const program::Fields& known_;
   const NamedDataSizes& named_data_;
   DelegateArguments delegates_;
   std::optional<MethodFlow> flow_;

@@ -46,9 +46,9 @@ Result<void> MethodCalls::read_values() {
     if (slots_[i].kind == pte::ValueKind::kTensor) return read_tensor(held->tensor(), slots_[i]);
     return is_list_of_tensors(i) ? check_tensors(*held, i) : Result<void>();
   }));
-  ETSTREAM_TRY(for_each(items_of<std::int32_t>(method_, known_.method.inputs),
+  ETSTREAM_TRY(for_each(items_of<std::int32_t>(method_, known_.execution_plan.inputs),
                         [&](std::int32_t input) { slot(input).has_no_data = slot(input).is_empty = false; }));
-  return for_each(items_of<std::int32_t>(method_, known_.method.outputs),
+  return for_each(items_of<std::int32_t>(method_, known_.execution_plan.outputs),
                   [&](std::int32_t output) { slot(output).has_no_data = false; });
 }
 
@@ -103,8 +103,8 @@ Result<const Callee*> MethodCalls::callee_of(const pte::Call& call) {
 Result<void> MethodCalls::read_callee(std::uint32_t index, Callee& callee) {
   callee.is_read = true;
   ETSTREAM_ASSIGN(const pte::Operator called, operators_->at(index));
-  ETSTREAM_ASSIGN(const auto name, called.vector(known_.operators.name));
-  ETSTREAM_ASSIGN(const auto overload, called.vector(known_.operators.overload));
+  ETSTREAM_ASSIGN(const auto name, called.vector(known_.operator_.name));
+  ETSTREAM_ASSIGN(const auto overload, called.vector(known_.operator_.overload));
   if (!name || name->count == 0) {
     error(called, "the name of an operator that is called", "none");
     return {};

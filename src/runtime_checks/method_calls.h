@@ -80,7 +80,7 @@ class ETSTREAM_HIDDEN MethodCalls {
   [[nodiscard]] Result<void> read_values();
 
   [[nodiscard]] const pte::Program& program() const noexcept { return program_; }
-  [[nodiscard]] const pte::ProgramFields& known() const noexcept { return known_; }
+  [[nodiscard]] const program::Fields& known() const noexcept { return known_; }
   [[nodiscard]] const pte::Method& method() const noexcept { return method_; }
   [[nodiscard]] Findings& findings() const noexcept { return findings_; }
   [[nodiscard]] FileBudget& budget() noexcept { return budget_; }
@@ -132,7 +132,7 @@ class ETSTREAM_HIDDEN MethodCalls {
   Result<void> read_callee(std::uint32_t index, Callee& callee);
 
   const pte::Program& program_;
-  const pte::ProgramFields& known_;
+  const program::Fields& known_;
   const pte::Method& method_;
   Findings& findings_;
   FileBudget budget_;

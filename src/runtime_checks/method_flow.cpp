@@ -87,7 +87,7 @@ Result<void> MethodFlow::begin() {
     if (calls_->slot(i).is_empty) start[i] |= kEmpty;
   }
   ETSTREAM_ASSIGN(const auto inputs,
-                  calls_->items_of<std::int32_t>(calls_->method(), calls_->known().method.inputs));
+                  calls_->items_of<std::int32_t>(calls_->method(), calls_->known().execution_plan.inputs));
   flow_.emplace(std::move(start));
   return for_each(inputs, [&](std::int32_t input) { flow_->renew(index_of(input)); });
 }
@@ -116,13 +116,13 @@ Result<void> MethodFlow::describe(const pte::Call& call, std::uint32_t first) {
 }
 
 Result<void> MethodFlow::describe_jump(const pte::Call& call, std::uint32_t first) {
-  const pte::ProgramFields& known = calls_->known();
+  const program::Fields& known = calls_->known();
   ETSTREAM_ASSIGN(const auto condition, call.scalar<std::int32_t>(known.jump_false_call.cond_value_index));
   ETSTREAM_ASSIGN(const auto to, call.scalar<std::int32_t>(known.jump_false_call.destination_instruction));
   std::optional<std::uint32_t> only_unless;
   if (calls_->slot(condition).kind == pte::ValueKind::kBool) {
     ETSTREAM_ASSIGN(const pte::Held held, calls_->held_by(condition));
-    ETSTREAM_ASSIGN(const auto is_true, held.scalar<std::uint8_t>(known.boolean.content));
+    ETSTREAM_ASSIGN(const auto is_true, held.scalar<std::uint8_t>(known.bool_.bool_val));
     if (is_true == 0) only_unless = index_of(condition);
   }
   flow_->jump(first + index_of(to), only_unless);

@@ -44,22 +44,23 @@ class GraphVerifier {
 
   Result<std::vector<XnnpackArgument>> run() {
     ETSTREAM_ASSIGN(const TableReader root, TableReader::root(payload_.graph));
-    ETSTREAM_ASSIGN(externals_, root.scalar<std::uint32_t>(known_.graph.externals));
+    ETSTREAM_ASSIGN(externals_, root.scalar<std::uint32_t>(known_.xnn_graph.num_externs));
     if (externals_ > kMostExternals)
       error(root, text("at most {} num_externs", kMostExternals), text("{}", externals_));
-    ETSTREAM_ASSIGN(constants_, root.tables(known_.graph.constants));
-    for (const BoundField* list : {&known_.graph.values, &known_.graph.nodes}) {
+    ETSTREAM_ASSIGN(constants_, root.tables(known_.xnn_graph.constant_data));
+    for (const BoundField* list : {&known_.xnn_graph.xvalues, &known_.xnn_graph.xnodes}) {
       ETSTREAM_ASSIGN(const bool is_there, root.has(*list));
       if (!is_there) error(root, list->name(), "none");
     }
-    ETSTREAM_TRY(for_each(root.tables(known_.graph.values), [&](const TableReader& value) -> Result<void> {
-      ETSTREAM_ASSIGN(const auto held, value.member(known_.value.content));
-      if (held) return verify_value(*held);
-      error(value, "a tensor", "none");
-      return {};
-    }));
-    ETSTREAM_TRY(for_each(root.tables(known_.graph.nodes), [&](const TableReader& node) -> Result<void> {
-      ETSTREAM_ASSIGN(const auto held, node.member(known_.node.content));
+    ETSTREAM_TRY(
+        for_each(root.tables(known_.xnn_graph.xvalues), [&](const TableReader& value) -> Result<void> {
+          ETSTREAM_ASSIGN(const auto held, value.member(known_.x_value.xvalue_union));
+          if (held) return verify_value(*held);
+          error(value, "a tensor", "none");
+          return {};
+        }));
+    ETSTREAM_TRY(for_each(root.tables(known_.xnn_graph.xnodes), [&](const TableReader& node) -> Result<void> {
+      ETSTREAM_ASSIGN(const auto held, node.member(known_.x_node.xnode_union));
       if (held) return verify_node(*held);
       error(node, "a node", "none");
       return {};
@@ -89,36 +90,37 @@ class GraphVerifier {
   }
 
   Result<void> verify_value(const TableReader& held) {
-    const bool is_quantized = held.type() == known_.quantized.index();
+    const bool is_quantized = held.type() == known_.xnn_quantized_tensor_value.index();
     std::optional<TableReader> tensor = held;
     if (is_quantized) {
-      ETSTREAM_ASSIGN(tensor, held.child(known_.quantized.tensor));
+      ETSTREAM_ASSIGN(tensor, held.child(known_.xnn_quantized_tensor_value.tensor_value));
     }
     if (!tensor) {
       error(held, "a tensor_value", "none");
       return {};
     }
-    ETSTREAM_ASSIGN(const auto vector, tensor->vector(known_.tensor.dims));
+    ETSTREAM_ASSIGN(const auto vector, tensor->vector(known_.xnn_tensor_value.dims));
     if (vector && vector->count > kMostXnnpackDimensions) {
       error(*tensor, text("at most {} dims", kMostXnnpackDimensions), text("{}", vector->count));
       return {};
     }
     GraphTensor value;
-    ETSTREAM_ASSIGN(value.dims, tensor->values<std::uint32_t>(known_.tensor.dims));
-    ETSTREAM_ASSIGN(const auto datatype, tensor->scalar<std::int16_t>(known_.tensor.datatype));
+    ETSTREAM_ASSIGN(value.dims, tensor->values<std::uint32_t>(known_.xnn_tensor_value.dims));
+    ETSTREAM_ASSIGN(const auto datatype, tensor->scalar<std::int16_t>(known_.xnn_tensor_value.datatype));
     const bool is_known = datatype > 0 && std::cmp_less(datatype, std::size(kBits));
     if (!is_known)
       error(*tensor, text("a datatype from 1 to below {}", std::size(kBits)), text("{}", datatype));
     const std::uint32_t bits = is_known ? kBits[datatype] : 0;
     ETSTREAM_TRY(verify_place(*tensor, bits));
-    ETSTREAM_ASSIGN(const auto buffer, tensor->scalar<std::uint32_t>(known_.tensor.constant));
-    ETSTREAM_ASSIGN(const auto flags, tensor->scalar<std::uint32_t>(known_.tensor.flags));
+    ETSTREAM_ASSIGN(const auto buffer,
+                    tensor->scalar<std::uint32_t>(known_.xnn_tensor_value.constant_buffer_idx));
+    ETSTREAM_ASSIGN(const auto flags, tensor->scalar<std::uint32_t>(known_.xnn_tensor_value.flags));
     value.is_read_only = buffer != 0 || (flags & kInput) != 0;
     value.is_given = value.is_read_only;
     value.is_output = (flags & kOutput) != 0;
     if (buffer != 0 && bits != 0) ETSTREAM_TRY(verify_constant(*tensor, buffer, bytes_of(value.dims, bits)));
     if (is_quantized) ETSTREAM_TRY(verify_quantization(held, value, bits));
-    ETSTREAM_ASSIGN(const auto id, tensor->scalar<std::uint32_t>(known_.tensor.id));
+    ETSTREAM_ASSIGN(const auto id, tensor->scalar<std::uint32_t>(known_.xnn_tensor_value.id_out));
     values_.try_emplace(id, std::move(value));
     return {};
   }
@@ -133,8 +135,8 @@ class GraphVerifier {
 
   /// Notes which argument the tensor is, if it comes from outside.
   Result<void> verify_place(const TableReader& tensor, std::uint32_t bits) {
-    ETSTREAM_ASSIGN(const auto flags, tensor.scalar<std::uint32_t>(known_.tensor.flags));
-    ETSTREAM_ASSIGN(const auto id, tensor.scalar<std::uint32_t>(known_.tensor.external_id));
+    ETSTREAM_ASSIGN(const auto flags, tensor.scalar<std::uint32_t>(known_.xnn_tensor_value.flags));
+    ETSTREAM_ASSIGN(const auto id, tensor.scalar<std::uint32_t>(known_.xnn_tensor_value.external_id));
     if ((flags & ~kFromOutside) != 0)
       error(tensor, text("flags of {} at most", kFromOutside), text("{}", flags));
     if ((flags & kFromOutside) == 0) {
@@ -162,12 +164,12 @@ class GraphVerifier {
       return {};
     }
     ETSTREAM_ASSIGN(const TableReader constant, constants_.at(index));
-    ETSTREAM_ASSIGN(const auto size, constant.scalar<std::uint64_t>(known_.constant.size));
+    ETSTREAM_ASSIGN(const auto size, constant.scalar<std::uint64_t>(known_.constant_data_offset.size));
     if (!bytes || *bytes > size) {
       error(user, text("a tensor of at most the {} bytes of constant {}", size, index),
             bytes ? text("{}", *bytes) : "more");
     }
-    ETSTREAM_ASSIGN(const auto key, constant.string(known_.constant.key));
+    ETSTREAM_ASSIGN(const auto key, constant.string(known_.constant_data_offset.named_key));
     if (key && !is_utf8(*key)) error(constant, "a named_key in UTF-8", quote(*key));
     if (key) {
       // Data that the program lacks comes from a file, and the check of that file covers it.
@@ -177,7 +179,7 @@ class GraphVerifier {
       }
       return {};
     }
-    ETSTREAM_ASSIGN(const auto offset, constant.scalar<std::uint64_t>(known_.constant.offset));
+    ETSTREAM_ASSIGN(const auto offset, constant.scalar<std::uint64_t>(known_.constant_data_offset.offset));
     if (!range_fits(offset, size, payload_.constants_size)) {
       error(constant, text("a constant inside the {} bytes behind the graph", payload_.constants_size),
             text("{} bytes at {}", size, offset));
@@ -186,22 +188,24 @@ class GraphVerifier {
   }
 
   Result<void> verify_quantization(const TableReader& held, const GraphTensor& value, std::uint32_t bits) {
-    ETSTREAM_ASSIGN(const auto params, held.member(known_.quantized.params));
+    ETSTREAM_ASSIGN(const auto params, held.member(known_.xnn_quantized_tensor_value.quant_params));
     if (!params) {
-      error(held, known_.quantized.params.name(), "none");
+      error(held, known_.xnn_quantized_tensor_value.quant_params.name(), "none");
       return {};
     }
-    const bool by_group = params->type() == known_.by_group.index();
-    if (!by_group && params->type() != known_.by_channel.index()) return {};
-    const xnnpack::ScaleFields& scaled = by_group ? known_.by_group : known_.by_channel;
-    ETSTREAM_ASSIGN(const auto channel, params->scalar<std::int32_t>(scaled.channel));
+    const bool by_group = params->type() == known_.per_channel_group_quant.index();
+    if (!by_group && params->type() != known_.per_channel_quant.index()) return {};
+    const auto scaled = by_group ? xnnpack::ScaleFields(known_.per_channel_group_quant)
+                                 : xnnpack::ScaleFields(known_.per_channel_quant);
+    ETSTREAM_ASSIGN(const auto channel, params->scalar<std::int32_t>(scaled.channel_dim));
     if (channel < 0 || std::cmp_greater_equal(channel, value.dims.size())) {
       error(*params, text("a channel_dim from 0 to below {}", value.dims.size()), text("{}", channel));
       return {};
     }
     std::optional<std::uint64_t> scales = value.dims[static_cast<std::size_t>(channel)];
     if (by_group) {
-      ETSTREAM_ASSIGN(const auto group, params->scalar<std::int32_t>(known_.by_group.group));
+      ETSTREAM_ASSIGN(const auto group,
+                      params->scalar<std::int32_t>(known_.per_channel_group_quant.group_size));
       if (group <= 0 || value.dims.size() < 2 || bits != 4) {
         error(*params, "4-bit rows in groups of at least 1", text("groups of {}", group));
         return {};
@@ -209,7 +213,7 @@ class GraphVerifier {
       scales = count(std::span(value.dims).first(2));
       if (scales) *scales /= static_cast<std::uint64_t>(group);
     }
-    ETSTREAM_ASSIGN(const auto index, params->scalar<std::uint32_t>(scaled.constant));
+    ETSTREAM_ASSIGN(const auto index, params->scalar<std::uint32_t>(scaled.scale_buffer_idx));
     if (index != 0) {
       const auto bytes = scales ? checked_multiply(*scales, std::uint64_t{by_group ? 2U : 4U}) : std::nullopt;
       return verify_constant(*params, index, bytes);
@@ -249,8 +253,8 @@ class GraphVerifier {
       found->second.is_given = true;
     }
     for (const BoundField& field : fields.lists) ETSTREAM_TRY(verify_list(node, fields, field));
-    if (node.type() == known_.linear.index()) return verify_linear(node);
-    return node.type() == known_.convolution.index() ? verify_convolution(node) : Result<void>();
+    if (node.type() == known_.xnn_fully_connected.index()) return verify_linear(node);
+    return node.type() == known_.xnn_node_conv.index() ? verify_convolution(node) : Result<void>();
   }
 
   /// Checks that a list is as long as the node says at least, or as its input has dimensions.
@@ -285,22 +289,26 @@ class GraphVerifier {
   }
 
   Result<void> verify_linear(const TableReader& node) {
-    ETSTREAM_ASSIGN(const auto filter, node.scalar<std::uint32_t>(known_.linear.filter));
-    ETSTREAM_ASSIGN(const auto flags, node.scalar<std::uint32_t>(known_.linear.flags));
+    ETSTREAM_ASSIGN(const auto filter, node.scalar<std::uint32_t>(known_.xnn_fully_connected.filter_id));
+    ETSTREAM_ASSIGN(const auto flags, node.scalar<std::uint32_t>(known_.xnn_fully_connected.flags));
     const GraphTensor* weights = find(filter);
     if (!weights || weights->dims.size() != 2) {
       error(node, "a filter of 2 dimensions", weights ? text("{}", weights->dims.size()) : "none");
       return {};
     }
-    return verify_bias(node, known_.linear.bias, weights->dims[(flags & kTransposedWeights) != 0 ? 1 : 0]);
+    return verify_bias(node, known_.xnn_fully_connected.bias_id,
+                       weights->dims[(flags & kTransposedWeights) != 0 ? 1 : 0]);
   }
 
   Result<void> verify_convolution(const TableReader& node) {
+    // The product of the factors is the number of the filter's elements, that of the first two the channels'.
+    const auto& fields = known_.xnn_node_conv;
     std::vector<std::uint32_t> factors;
-    for (const BoundField& factor : known_.convolution.factors) {
+    for (const BoundField& factor : {fields.groups, fields.group_output_channels, fields.kernel_height,
+                                     fields.kernel_width, fields.group_input_channels}) {
       ETSTREAM_ASSIGN(factors.emplace_back(), node.scalar<std::uint32_t>(factor));
     }
-    ETSTREAM_ASSIGN(const auto filter, node.scalar<std::uint32_t>(known_.convolution.filter));
+    ETSTREAM_ASSIGN(const auto filter, node.scalar<std::uint32_t>(known_.xnn_node_conv.filter_id));
     const GraphTensor* weights = find(filter);
     const auto there = weights ? count(weights->dims) : std::nullopt;
     const auto wanted = count(factors);
@@ -309,7 +317,7 @@ class GraphVerifier {
             text("{}", there.value_or(0)));
       return {};
     }
-    return verify_bias(node, known_.convolution.bias, count(std::span(factors).first(2)));
+    return verify_bias(node, known_.xnn_node_conv.bias_id, count(std::span(factors).first(2)));
   }
 
   const XnnpackPayload& payload_;

@@ -53,9 +53,11 @@ Result<FilePlan> plan(const BundledProgram& given, const BundledProgramOptions& 
     }
     ETSTREAM_ASSIGN(const Schema* compiled, bundled_program_schema());
     Schema schema = *compiled;
-    ETSTREAM_TRY(schema.set_alignment("BundledProgram", "program", options.program_alignment));
-    ETSTREAM_ASSIGN(auto bound, bind_fields(schema, bundled_program_bindings()));
-    StructReader reader(std::move(bound), &bundle);
+    const bundled_program::Fields fields(schema);
+    const BoundField& program = fields.bundled_program.program;
+    ETSTREAM_TRY(schema.set_alignment(program.table_name(), program.name(), options.program_alignment));
+    const auto bindings = bundled_program_bindings(fields);
+    StructReader reader(bind_fields(schema, bindings), &bundle);
     auto plan = pack(schema, reader, bundle_pack_options(options.writer));
     if (!plan && plan.error().code == ErrorCode::kTooLarge) {
       plan.error().message +=

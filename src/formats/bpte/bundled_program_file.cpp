@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "bundled_program_fields_generated.h"
 #include "core/base/findings.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
@@ -16,7 +17,6 @@
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/flatbuffer_walk.h"
 #include "flatbuffer/table_reader.h"
-#include "formats/bpte/bundle_fields.h"
 #include "formats/bpte/bundled_program_schema.h"
 #include "formats/bpte/case_check.h"
 #include "formats/bpte/segmented_bundle_file.h"
@@ -33,15 +33,15 @@ constexpr std::uint64_t kLoadedAlignment = 16;       // of a program in memory
 /// Adds an error for each absent field that ExecuTorch's reader reads unchecked.
 class PresenceCheck : public FlatbufferVisitor {
  public:
-  PresenceCheck(const FlatbufferView& view, const bpte::BundleFields& fields, Findings& findings)
+  PresenceCheck(const FlatbufferView& view, const bundled_program::Fields& fields, Findings& findings)
       : view_(view),
         findings_(findings),
-        needed_{&fields.root.method_test_suites.type(),
-                &fields.root.program.type(),
-                &fields.suite.method_name.type(),
-                &fields.suite.test_cases.type(),
-                &fields.test_case.inputs.type(),
-                &fields.test_case.expected_outputs.type(),
+        needed_{&fields.bundled_program.method_test_suites.type(),
+                &fields.bundled_program.program.type(),
+                &fields.bundled_method_test_suite.method_name.type(),
+                &fields.bundled_method_test_suite.test_cases.type(),
+                &fields.bundled_method_test_case.inputs.type(),
+                &fields.bundled_method_test_case.expected_outputs.type(),
                 &fields.tensor.sizes.type(),
                 &fields.tensor.data.type(),
                 &fields.tensor.dim_order.type()} {}
@@ -117,7 +117,7 @@ struct BundledProgramFile::Impl {
   ByteSource file;
   FlatbufferView view;                           // of the metadata
   std::optional<SegmentedBundleFile> segmented;  // none of BP08
-  bpte::BundleFields fields{view.schema()};
+  bundled_program::Fields fields{view.schema()};
   std::uint32_t version = 0;
   ByteSource program = {};
   std::uint64_t program_offset = 0;
@@ -135,22 +135,22 @@ struct BundledProgramFile::Impl {
 
 Result<void> BundledProgramFile::Impl::fill() {
   ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
-  ETSTREAM_ASSIGN(version, root.scalar<std::uint32_t>(fields.root.version));
+  ETSTREAM_ASSIGN(version, root.scalar<std::uint32_t>(fields.bundled_program.version));
   if (segmented) {
     ETSTREAM_TRY(segmented->match(root));
     program = segmented->program();
     program_offset = program.offset_in(file).value_or(0);
   } else {
-    ETSTREAM_ASSIGN(const auto where, root.vector(fields.root.program));
-    ETSTREAM_ASSIGN(auto bytes, root.bytes(fields.root.program));
+    ETSTREAM_ASSIGN(const auto where, root.vector(fields.bundled_program.program));
+    ETSTREAM_ASSIGN(auto bytes, root.bytes(fields.bundled_program.program));
     program = std::move(bytes).value_or(ByteSource());
     program_offset = where ? where->elements() : 0;
   }
-  ETSTREAM_ASSIGN(const TableList list, root.tables(fields.root.method_test_suites));
+  ETSTREAM_ASSIGN(const TableList list, root.tables(fields.bundled_program.method_test_suites));
   for (std::uint32_t i = 0; i < list.size(); ++i) {
     ETSTREAM_ASSIGN(const TableReader table, list.at(i));
-    ETSTREAM_ASSIGN(auto name, table.string(fields.suite.method_name));
-    ETSTREAM_ASSIGN(const TableList cases, table.tables(fields.suite.test_cases));
+    ETSTREAM_ASSIGN(auto name, table.string(fields.bundled_method_test_suite.method_name));
+    ETSTREAM_ASSIGN(const TableList cases, table.tables(fields.bundled_method_test_suite.test_cases));
     suites.push_back({std::move(name).value_or(""), cases.size(), table.position()});
   }
   return {};
@@ -158,8 +158,8 @@ Result<void> BundledProgramFile::Impl::fill() {
 
 Result<TableReader> BundledProgramFile::Impl::test_case(const Suite& suite, std::uint32_t index) const {
   ETSTREAM_ASSIGN(const TableView table, view.table(suite.position));
-  const TableReader reader(view, table, fields.suite.index());
-  ETSTREAM_ASSIGN(const TableList cases, reader.tables(fields.suite.test_cases));
+  const TableReader reader(view, table, fields.bundled_method_test_suite.index());
+  ETSTREAM_ASSIGN(const TableList cases, reader.tables(fields.bundled_method_test_suite.test_cases));
   if (index >= cases.size()) {
     return make_error(ErrorCode::kInvalidArgument, "there is no test case {} among the {} of method {}",
                       index, cases.size(), quote(suite.method_name));
@@ -177,22 +177,22 @@ Result<ByteSource> BundledProgramFile::Impl::read_data(const TableReader& tensor
 }
 
 Result<Value> BundledProgramFile::Impl::read_value(const TableReader& table) const {
-  ETSTREAM_ASSIGN(const auto held, table.member(fields.value.content));
+  ETSTREAM_ASSIGN(const auto held, table.member(fields.value.val));
   if (!held) return Value(std::monostate{});
   if (held->type() == fields.tensor.index()) {
     ETSTREAM_ASSIGN(TensorLayout layout, read_tensor_layout(*held, fields.tensor));
     ETSTREAM_ASSIGN(ByteSource data, read_data(*held));
     return Value(Tensor{layout.scalar_type, std::move(layout.sizes), std::move(layout.dim_order), data});
   }
-  if (held->type() == fields.integer.index()) {
-    ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::int64_t>(fields.integer.content));
+  if (held->type() == fields.int_.index()) {
+    ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::int64_t>(fields.int_.int_val));
     return Value(scalar);
   }
-  if (held->type() == fields.boolean.index()) {
-    ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::uint8_t>(fields.boolean.content));
+  if (held->type() == fields.bool_.index()) {
+    ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::uint8_t>(fields.bool_.bool_val));
     return Value(scalar != 0);
   }
-  ETSTREAM_ASSIGN(const auto scalar, held->scalar<double>(fields.number.content));
+  ETSTREAM_ASSIGN(const auto scalar, held->scalar<double>(fields.double_.double_val));
   return Value(scalar);
 }
 
@@ -214,12 +214,13 @@ Result<std::vector<std::string>> BundledProgramFile::Impl::segment_names() const
   for (const Suite& suite : suites) {
     for (std::uint32_t i = 0; i < suite.test_cases; ++i) {
       ETSTREAM_ASSIGN(const TableReader table, test_case(suite, i));
-      for (const auto& [which, what] : {std::pair(&fields.test_case.inputs, "input"),
-                                        std::pair(&fields.test_case.expected_outputs, "expected output")}) {
+      for (const auto& [which, what] :
+           {std::pair(&fields.bundled_method_test_case.inputs, "input"),
+            std::pair(&fields.bundled_method_test_case.expected_outputs, "expected output")}) {
         ETSTREAM_ASSIGN(const TableList list, table.tables(*which));
         for (std::uint32_t j = 0; j < list.size(); ++j) {
           ETSTREAM_ASSIGN(const TableReader value, list.at(j));
-          ETSTREAM_ASSIGN(const auto held, value.member(fields.value.content));
+          ETSTREAM_ASSIGN(const auto held, value.member(fields.value.val));
           if (!held || held->type() != fields.tensor.index()) continue;
           ETSTREAM_ASSIGN(const auto segment, segmented->data_segment(*held));
           if (segment) names[*segment] = text("{} case {} {} {}", quote(suite.method_name), i, what, j);
@@ -276,7 +277,7 @@ Result<ProgramFile> BundledProgramFile::open_program() const {
 Result<MethodTestCase> BundledProgramFile::test_case(const Suite& suite, std::uint32_t index) const {
   return without_exceptions([&]() -> Result<MethodTestCase> {
     ETSTREAM_ASSIGN(const TableReader table, impl_->test_case(suite, index));
-    const auto& fields = impl_->fields.test_case;
+    const auto& fields = impl_->fields.bundled_method_test_case;
     MethodTestCase test_case;
     ETSTREAM_ASSIGN(test_case.inputs, impl_->read_values(table, fields.inputs));
     ETSTREAM_ASSIGN(test_case.expected_outputs, impl_->read_values(table, fields.expected_outputs));

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "formats/bpte/bundled_program_schema.h"
 
-#include <array>
-
 #include "bundled_program_bfbs_generated.h"
 #include "core/base/match.h"
 #include "etstream/bundled_program.h"
@@ -21,29 +19,29 @@ FieldValue value_union(const Value& value) {
       });
 }
 
-// clang-format off
-constexpr std::array kBindings = {
-    FieldBinding{"BundledProgram", "version", [](const void* o) { return scalar(get<BundledProgram>(o).version); }},
-    FieldBinding{"BundledProgram", "method_test_suites", [](const void* o) { return table_vector(get<BundledProgram>(o).method_test_suites); }},
-    FieldBinding{"BundledProgram", "program", [](const void* o) -> FieldValue { return get<BundledProgram>(o).program; }},
-    FieldBinding{"BundledMethodTestSuite", "method_name", [](const void* o) -> FieldValue { return std::string_view(get<MethodTestSuite>(o).method_name); }},
-    FieldBinding{"BundledMethodTestSuite", "test_cases", [](const void* o) { return table_vector(get<MethodTestSuite>(o).test_cases); }},
-    FieldBinding{"BundledMethodTestCase", "inputs", [](const void* o) { return table_vector(get<MethodTestCase>(o).inputs); }},
-    FieldBinding{"BundledMethodTestCase", "expected_outputs", [](const void* o) { return table_vector(get<MethodTestCase>(o).expected_outputs); }},
-    FieldBinding{"Value", "val", [](const void* o) { return value_union(get<Value>(o)); }},
-    FieldBinding{"Tensor", "scalar_type", [](const void* o) { return scalar(get<Tensor>(o).scalar_type); }},
-    FieldBinding{"Tensor", "sizes", [](const void* o) { return scalar_vector(get<Tensor>(o).sizes); }},
-    FieldBinding{"Tensor", "data", [](const void* o) -> FieldValue { return get<Tensor>(o).data; }},
-    FieldBinding{"Tensor", "dim_order", [](const void* o) { return scalar_vector(get<Tensor>(o).dim_order); }},
-    FieldBinding{"Int", "int_val", [](const void* o) { return scalar(get<std::int64_t>(o)); }},
-    FieldBinding{"Bool", "bool_val", [](const void* o) { return scalar(get<bool>(o)); }},
-    FieldBinding{"Double", "double_val", [](const void* o) { return scalar(get<double>(o)); }},
-};
-// clang-format on
-
 }  // namespace
 
-std::span<const FieldBinding> bundled_program_bindings() { return kBindings; }
+std::vector<FieldBinding> bundled_program_bindings(const bundled_program::Fields& fields) {
+  // clang-format off
+  return {
+      {fields.bundled_program.version, [](const void* o) { return scalar(get<BundledProgram>(o).version); }},
+      {fields.bundled_program.method_test_suites, [](const void* o) { return table_vector(get<BundledProgram>(o).method_test_suites); }},
+      {fields.bundled_program.program, [](const void* o) -> FieldValue { return get<BundledProgram>(o).program; }},
+      {fields.bundled_method_test_suite.method_name, [](const void* o) -> FieldValue { return std::string_view(get<MethodTestSuite>(o).method_name); }},
+      {fields.bundled_method_test_suite.test_cases, [](const void* o) { return table_vector(get<MethodTestSuite>(o).test_cases); }},
+      {fields.bundled_method_test_case.inputs, [](const void* o) { return table_vector(get<MethodTestCase>(o).inputs); }},
+      {fields.bundled_method_test_case.expected_outputs, [](const void* o) { return table_vector(get<MethodTestCase>(o).expected_outputs); }},
+      {fields.value.val, [](const void* o) { return value_union(get<Value>(o)); }},
+      {fields.tensor.scalar_type, [](const void* o) { return scalar(get<Tensor>(o).scalar_type); }},
+      {fields.tensor.sizes, [](const void* o) { return scalar_vector(get<Tensor>(o).sizes); }},
+      {fields.tensor.data, [](const void* o) -> FieldValue { return get<Tensor>(o).data; }},
+      {fields.tensor.dim_order, [](const void* o) { return scalar_vector(get<Tensor>(o).dim_order); }},
+      {fields.int_.int_val, [](const void* o) { return scalar(get<std::int64_t>(o)); }},
+      {fields.bool_.bool_val, [](const void* o) { return scalar(get<bool>(o)); }},
+      {fields.double_.double_val, [](const void* o) { return scalar(get<double>(o)); }},
+  };
+  // clang-format on
+}
 
 Result<const Schema*> bundled_program_schema() {
   return embedded_schema<bundled_program::BundledProgramBinarySchema>();

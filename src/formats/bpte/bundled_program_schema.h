@@ -4,8 +4,9 @@
 // it.
 #pragma once
 
-#include <span>
+#include <vector>
 
+#include "bundled_program_fields_generated.h"
 #include "etstream/result.h"
 #include "etstream/writer_version.h"
 #include "flatbuffer/schema.h"
@@ -18,8 +19,8 @@ namespace etstream {
 [[nodiscard]] Result<const Schema*> bundled_program_schema();
 
 /// Returns the bindings of a BundledProgram, which is the root, to the fields that BP08 and segmented bundles
-/// have in common.
-[[nodiscard]] std::span<const FieldBinding> bundled_program_bindings();
+/// have in common. `fields` are bound to either schema.
+[[nodiscard]] std::vector<FieldBinding> bundled_program_bindings(const bundled_program::Fields& fields);
 
 /// Returns the options with which ExecuTorch packs bundles.
 [[nodiscard]] PackOptions bundle_pack_options(const WriterVersion& writer);

@@ -17,6 +17,7 @@
 #include "formats/bpte/bundled_program_schema.h"
 #include "formats/bpte/segmented_bundle_file.h"
 #include "segmented_bundle_bfbs_generated.h"
+#include "segmented_bundle_fields_generated.h"
 
 namespace etstream {
 namespace {
@@ -104,26 +105,27 @@ struct Segments {
 /// A field that comes from segments, or that has another value than in BP08, with the function that reads it
 /// from the struct that stands for its table.
 struct SegmentedBinding {
-  std::string_view table;
-  std::string_view field;
+  BoundField field;
   FieldValue (*read)(const Segments& segments, const void* object);
 };
 
-// clang-format off
-constexpr std::array kSegmentedBindings = {
-    SegmentedBinding{"BundledProgram", "program", [](const Segments&, const void*) -> FieldValue { return BytesValue(); }},
-    SegmentedBinding{"BundledProgram", "segments", [](const Segments& s, const void*) { return table_vector(s.all); }},
-    SegmentedBinding{"BundledProgram", "program_segment", [](const Segments&, const void*) { return scalar(kProgramSegment); }},
-    SegmentedBinding{"BundledProgram", "program_alignment", [](const Segments& s, const void*) { return scalar(s.bp08_alignment); }},
-    SegmentedBinding{"BundledProgram", "original_file", [](const Segments& s, const void*) { return s.original_metadata ? FieldValue(TableValue{{&s, 0}}) : AbsentValue{}; }},
-    SegmentedBinding{"Tensor", "data", [](const Segments& s, const void* o) { return s.has(o) ? FieldValue(BytesValue()) : get<Tensor>(o).data; }},
-    SegmentedBinding{"Tensor", "data_segment", [](const Segments& s, const void* o) { return s.has(o) ? scalar(s.of_tensors.at(o)) : AbsentValue{}; }},
-    SegmentedBinding{"Segment", "size", [](const Segments&, const void* o) { return scalar(get<PlannedSegment>(o).source.size()); }},
-    SegmentedBinding{"Segment", "alignment", [](const Segments&, const void* o) { return scalar(get<PlannedSegment>(o).alignment); }},
-    SegmentedBinding{"OriginalFile", "metadata_segment", [](const Segments& s, const void*) { return scalar(*s.original_metadata); }},
-    SegmentedBinding{"OriginalFile", "payloads", [](const Segments& s, const void*) { return FieldValue(std::as_bytes(std::span(s.original_payloads))); }},
-};
-// clang-format on
+std::vector<SegmentedBinding> segmented_bindings(const segmented_bundle::Fields& fields) {
+  // clang-format off
+  return {
+      {fields.bundled_program.program, [](const Segments&, const void*) -> FieldValue { return BytesValue(); }},
+      {fields.bundled_program.segments, [](const Segments& s, const void*) { return table_vector(s.all); }},
+      {fields.bundled_program.program_segment, [](const Segments&, const void*) { return scalar(kProgramSegment); }},
+      {fields.bundled_program.program_alignment, [](const Segments& s, const void*) { return scalar(s.bp08_alignment); }},
+      {fields.bundled_program.original_file, [](const Segments& s, const void*) { return s.original_metadata ? FieldValue(TableValue{{&s, 0}}) : AbsentValue{}; }},
+      {fields.tensor.data, [](const Segments& s, const void* o) { return s.has(o) ? FieldValue(BytesValue()) : get<Tensor>(o).data; }},
+      {fields.tensor.data_segment, [](const Segments& s, const void* o) { return s.has(o) ? scalar(s.of_tensors.at(o)) : AbsentValue{}; }},
+      {fields.segment.size, [](const Segments&, const void* o) { return scalar(get<PlannedSegment>(o).source.size()); }},
+      {fields.segment.alignment, [](const Segments&, const void* o) { return scalar(get<PlannedSegment>(o).alignment); }},
+      {fields.original_file.metadata_segment, [](const Segments& s, const void*) { return scalar(*s.original_metadata); }},
+      {fields.original_file.payloads, [](const Segments& s, const void*) { return FieldValue(std::as_bytes(std::span(s.original_payloads))); }},
+  };
+  // clang-format on
+}
 
 /// Gives the fields of BP08 from the description, and the new ones from the segments.
 class SegmentedReader final : public StructReader {
@@ -239,9 +241,9 @@ Result<FilePlan> plan_segmented_bundle(const BundledProgram& bundle, const Segme
     Segments segments(bundle, program.alignment);
     segments.bp08_alignment = options.program_alignment;
     if (options.original) ETSTREAM_TRY(segments.add_original(*options.original));
-    ETSTREAM_ASSIGN(auto common, bind_fields(*schema, bundled_program_bindings()));
-    ETSTREAM_ASSIGN(auto own, bind_fields<SegmentedBinding>(*schema, kSegmentedBindings));
-    SegmentedReader reader(bundle, std::move(common), segments, std::move(own));
+    const auto common = bundled_program_bindings(bundled_program::Fields(*schema));
+    const auto own = segmented_bindings(segmented_bundle::Fields(*schema));
+    SegmentedReader reader(bundle, bind_fields(*schema, common), segments, bind_fields(*schema, own));
     ETSTREAM_ASSIGN(FilePlan metadata, pack(*schema, reader, {.header_size = SegmentedBundleHeader::kSize}));
     return Planner(std::move(metadata), segments).run(options.hash, program.parts);
   });

@@ -214,7 +214,7 @@ Result<SegmentedBundleFile> SegmentedBundleFile::open(ByteSource file) {
 }
 
 Result<void> SegmentedBundleFile::match(const TableReader& root) {
-  ETSTREAM_ASSIGN(const TableList listed, root.tables(fields_.root.segments));
+  ETSTREAM_ASSIGN(const TableList listed, root.tables(fields_.bundled_program.segments));
   const auto& segments = directory_.segments;
   if (listed.size() != segments.size()) {
     return root.corrupt(text("the {} segments of the directory", segments.size()),
@@ -231,17 +231,17 @@ Result<void> SegmentedBundleFile::match(const TableReader& root) {
           text("{} bytes, aligned to {}", size, alignment));
     }
   }
-  ETSTREAM_ASSIGN(program_segment_, root.scalar<std::uint32_t>(fields_.root.program_segment));
+  ETSTREAM_ASSIGN(program_segment_, root.scalar<std::uint32_t>(fields_.bundled_program.program_segment));
   if (program_segment_ >= segments.size()) {
     return root.corrupt(text("a program_segment below {}", segments.size()),
                         std::to_string(program_segment_));
   }
-  ETSTREAM_ASSIGN(program_alignment_, root.scalar<std::uint32_t>(fields_.root.program_alignment));
+  ETSTREAM_ASSIGN(program_alignment_, root.scalar<std::uint32_t>(fields_.bundled_program.program_alignment));
   return read_original_file(root);
 }
 
 Result<void> SegmentedBundleFile::read_original_file(const TableReader& root) {
-  ETSTREAM_ASSIGN(const auto table, root.child(fields_.root.original_file));
+  ETSTREAM_ASSIGN(const auto table, root.child(fields_.bundled_program.original_file));
   if (!table) return {};
   ETSTREAM_ASSIGN(const auto metadata, table->scalar<std::uint32_t>(fields_.original_file.metadata_segment));
   ETSTREAM_ASSIGN(const auto payloads, table->bytes(fields_.original_file.payloads));

@@ -17,9 +17,9 @@
 #include "etstream/findings.h"
 #include "etstream/result.h"
 #include "flatbuffer/table_reader.h"
-#include "formats/bpte/bundle_fields.h"
 #include "formats/bpte/segmented_bundle.h"
 #include "formats/segments/extended_header.h"
+#include "segmented_bundle_fields_generated.h"
 
 namespace etstream {
 
@@ -129,12 +129,12 @@ class SegmentedBundleFile {
 
   SegmentedBundleFile(ByteSource file, const SegmentedBundleHeader& header,
                       SegmentedBundleDirectory directory, const Schema& schema)
-      : file_(std::move(file)), header_(header), directory_(std::move(directory)), fields_{schema} {}
+      : file_(std::move(file)), header_(header), directory_(std::move(directory)), fields_(schema) {}
 
   ByteSource file_;
   SegmentedBundleHeader header_;
   SegmentedBundleDirectory directory_;
-  bpte::SegmentedBundleFields fields_;
+  segmented_bundle::Fields fields_;
   std::uint32_t program_segment_ = 0;
   std::uint32_t program_alignment_ = 0;
   std::optional<OriginalFile> original_file_;

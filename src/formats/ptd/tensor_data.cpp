@@ -10,6 +10,7 @@
 #include "core/base/try.h"
 #include "core/layout/append.h"
 #include "flat_tensor_bfbs_generated.h"
+#include "flat_tensor_fields_generated.h"
 #include "flatbuffer/schema.h"
 #include "flatbuffer/schema_packer.h"
 #include "flatbuffer/struct_reader.h"
@@ -35,23 +36,25 @@ struct FlatTensorTable {
   std::vector<NamedDataTable> named_data;
 };
 
-// clang-format off
-constexpr std::array kTensorDataBindings = {
-    FieldBinding{"FlatTensor", "segments", [](const void* o) { return table_vector(get<FlatTensorTable>(o).segments); }},
-    FieldBinding{"FlatTensor", "named_data", [](const void* o) { return table_vector(get<FlatTensorTable>(o).named_data); }},
-    FieldBinding{"DataSegment", "offset", [](const void* o) { return scalar(get<DataSegmentTable>(o).offset); }},
-    FieldBinding{"DataSegment", "size", [](const void* o) { return scalar(get<DataSegmentTable>(o).size); }},
-    FieldBinding{"NamedData", "key", [](const void* o) -> FieldValue { return std::string_view(get<NamedDataTable>(o).entry->key); }},
-    FieldBinding{"NamedData", "segment_index", [](const void* o) { return scalar(get<NamedDataTable>(o).segment); }},
-    FieldBinding{"NamedData", "tensor_layout", [](const void* o) -> FieldValue {
-      const auto& layout = get<NamedDataTable>(o).entry->layout;
-      return layout ? FieldValue(TableValue{{&*layout, 0}}) : AbsentValue{};
-    }},
-    FieldBinding{"TensorLayout", "scalar_type", [](const void* o) { return scalar(get<TensorLayout>(o).scalar_type); }},
-    FieldBinding{"TensorLayout", "sizes", [](const void* o) { return scalar_vector(get<TensorLayout>(o).sizes); }},
-    FieldBinding{"TensorLayout", "dim_order", [](const void* o) { return scalar_vector(get<TensorLayout>(o).dim_order); }},
-};
-// clang-format on
+std::vector<FieldBinding> bindings_of(const flat_tensor::Fields& fields) {
+  // clang-format off
+  return {
+      {fields.flat_tensor.segments, [](const void* o) { return table_vector(get<FlatTensorTable>(o).segments); }},
+      {fields.flat_tensor.named_data, [](const void* o) { return table_vector(get<FlatTensorTable>(o).named_data); }},
+      {fields.data_segment.offset, [](const void* o) { return scalar(get<DataSegmentTable>(o).offset); }},
+      {fields.data_segment.size, [](const void* o) { return scalar(get<DataSegmentTable>(o).size); }},
+      {fields.named_data.key, [](const void* o) -> FieldValue { return std::string_view(get<NamedDataTable>(o).entry->key); }},
+      {fields.named_data.segment_index, [](const void* o) { return scalar(get<NamedDataTable>(o).segment); }},
+      {fields.named_data.tensor_layout, [](const void* o) -> FieldValue {
+        const auto& layout = get<NamedDataTable>(o).entry->layout;
+        return layout ? FieldValue(TableValue{{&*layout, 0}}) : AbsentValue{};
+      }},
+      {fields.tensor_layout.scalar_type, [](const void* o) { return scalar(get<TensorLayout>(o).scalar_type); }},
+      {fields.tensor_layout.sizes, [](const void* o) { return scalar_vector(get<TensorLayout>(o).sizes); }},
+      {fields.tensor_layout.dim_order, [](const void* o) { return scalar_vector(get<TensorLayout>(o).dim_order); }},
+  };
+  // clang-format on
+}
 
 template <class... Arguments>
 Error invalid(Template<Arguments...> words, const Arguments&... arguments) {
@@ -114,8 +117,8 @@ Result<FilePlan> plan(const TensorData& data) {
       root.segments.push_back({offsets[i], segments[i].source.size()});
     }
     ETSTREAM_ASSIGN(const Schema* schema, embedded_schema<flat_tensor::FlatTensorBinarySchema>());
-    ETSTREAM_ASSIGN(auto bound, bind_fields<FieldBinding>(*schema, kTensorDataBindings));
-    StructReader reader(std::move(bound), &root);
+    const auto bindings = bindings_of(flat_tensor::Fields(*schema));
+    StructReader reader(bind_fields(*schema, bindings), &root);
     ETSTREAM_ASSIGN(
         FilePlan plan,
         pack(*schema, reader, {.header_size = TensorDataHeader::kPaddedSize, .order = ObjectOrder::kFlatc}));

@@ -10,50 +10,25 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "flat_tensor_bfbs_generated.h"
+#include "flat_tensor_fields_generated.h"
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/schema.h"
 #include "flatbuffer/table_reader.h"
 #include "formats/ptd/tensor_data_header.h"
 #include "formats/segments/data_segments.h"
 #include "formats/segments/expected_kind.h"
-#include "formats/segments/shared_fields.h"
 #include "formats/segments/tensor_shape.h"
 
 namespace etstream {
-namespace ptd {
-
-struct RootFields : BoundTable {
-  explicit RootFields(const Schema& schema) : BoundTable(schema, "FlatTensor") {}
-  BoundField version = field("version");
-  BoundField segments = field("segments");
-  BoundField named_data = field("named_data");
-};
-
-struct NamedTensorFields : NamedDataFields {
-  using NamedDataFields::NamedDataFields;
-  BoundField tensor_layout = field("tensor_layout");
-};
-
-/// The fields of tensor data, bound to `schema`, which outlives them.
-struct TensorDataFields {
-  const Schema& schema;
-  RootFields root{schema};
-  DataSegmentFields segment{schema};
-  NamedTensorFields named_data{schema};
-  ShapeFields layout{schema, "TensorLayout"};
-};
-
-}  // namespace ptd
-
 struct TensorDataFile::Impl {
   ByteSource file;
   TensorDataHeader header;
   FlatbufferView view;  // of the flatbuffer alone
-  ptd::TensorDataFields fields{view.schema()};
+  flat_tensor::Fields fields{view.schema()};
 
   [[nodiscard]] Result<std::vector<SegmentInfo>> segments(const TableReader& root) const {
-    ETSTREAM_ASSIGN(const TableList listed, root.tables(fields.root.segments));
-    return read_segments(listed, fields.segment, file, header.segment_base_offset);
+    ETSTREAM_ASSIGN(const TableList listed, root.tables(fields.flat_tensor.segments));
+    return read_segments(listed, fields.data_segment, file, header.segment_base_offset);
   }
 };
 
@@ -135,7 +110,7 @@ std::uint64_t TensorDataFile::segment_data_size() const noexcept { return impl_-
 Result<std::uint32_t> TensorDataFile::version() const {
   return without_exceptions([&]() -> Result<std::uint32_t> {
     ETSTREAM_ASSIGN(const TableReader root, TableReader::root(impl_->view));
-    return root.scalar<std::uint32_t>(impl_->fields.root.version);
+    return root.scalar<std::uint32_t>(impl_->fields.flat_tensor.version);
   });
 }
 
@@ -143,8 +118,8 @@ Result<std::vector<NamedTensorData>> TensorDataFile::entries() const {
   return without_exceptions([&]() -> Result<std::vector<NamedTensorData>> {
     ETSTREAM_ASSIGN(const TableReader root, TableReader::root(impl_->view));
     ETSTREAM_ASSIGN(const auto segments, impl_->segments(root));
-    const ptd::NamedTensorFields& fields = impl_->fields.named_data;
-    ETSTREAM_ASSIGN(const TableList listed, root.tables(impl_->fields.root.named_data));
+    const flat_tensor::NamedDataFields& fields = impl_->fields.named_data;
+    ETSTREAM_ASSIGN(const TableList listed, root.tables(impl_->fields.flat_tensor.named_data));
     std::vector<NamedTensorData> entries;
     for (std::uint32_t i = 0; i < listed.size(); ++i) {
       ETSTREAM_ASSIGN(const TableReader named, listed.at(i));
@@ -153,7 +128,7 @@ Result<std::vector<NamedTensorData>> TensorDataFile::entries() const {
       entry.key = std::move(key).value_or("");
       ETSTREAM_ASSIGN(const auto layout, named.child(fields.tensor_layout));
       if (layout) {
-        ETSTREAM_ASSIGN(entry.layout, read_tensor_layout(*layout, impl_->fields.layout));
+        ETSTREAM_ASSIGN(entry.layout, read_tensor_layout(*layout, impl_->fields.tensor_layout));
       }
       ETSTREAM_ASSIGN(entry.segment, named.scalar<std::uint32_t>(fields.segment_index));
       if (entry.segment >= segments.size()) {
@@ -192,11 +167,11 @@ Result<std::vector<SegmentInfo>> TensorDataFile::segments() const {
 namespace {
 
 /// Checks an entry's layout against `data_size`, the size of its segment in bytes.
-Result<void> check_entry(const TableReader& named, const ptd::TensorDataFields& fields,
-                         std::uint64_t data_size, Findings& findings) {
+Result<void> check_entry(const TableReader& named, const flat_tensor::Fields& fields, std::uint64_t data_size,
+                         Findings& findings) {
   ETSTREAM_ASSIGN(const auto layout, named.child(fields.named_data.tensor_layout));
   if (!layout) return {};
-  ETSTREAM_ASSIGN(const auto bytes, check_shape(*layout, fields.layout, findings));
+  ETSTREAM_ASSIGN(const auto bytes, check_shape(*layout, fields.tensor_layout, findings));
   if (!bytes || *bytes == data_size) return {};
   const Error wrong = layout->corrupt(text("data of the {} bytes that its layout says", *bytes),
                                       text("a segment of {}", data_size));
@@ -209,11 +184,11 @@ Result<void> check_entry(const TableReader& named, const ptd::TensorDataFields& 
   return {};
 }
 
-Result<void> check_entries(const TableReader& root, const ptd::TensorDataFields& all,
+Result<void> check_entries(const TableReader& root, const flat_tensor::Fields& all,
                            const TensorDataHeader& header, const std::vector<SegmentInfo>& segments,
                            Findings& findings) {
-  const ptd::NamedTensorFields& fields = all.named_data;
-  ETSTREAM_ASSIGN(const TableList listed, root.tables(all.root.named_data));
+  const flat_tensor::NamedDataFields& fields = all.named_data;
+  ETSTREAM_ASSIGN(const TableList listed, root.tables(all.flat_tensor.named_data));
   std::set<std::string> keys;
   for (std::uint32_t i = 0; i < listed.size(); ++i) {
     ETSTREAM_ASSIGN(const TableReader named, listed.at(i));
@@ -252,16 +227,16 @@ Result<void> TensorDataFile::verify(Findings& findings) const {
     const auto check = [&]() -> Result<void> {
       const FlatbufferView& view = impl_->view;
       const TensorDataHeader& header = impl_->header;
-      const ptd::TensorDataFields& fields = impl_->fields;
+      const flat_tensor::Fields& fields = impl_->fields;
       const UsedRange header_range{TensorDataHeader::kPosition, TensorDataHeader::kPosition + header.length};
       ETSTREAM_ASSIGN(auto flaws, find_flaws_of_layout(view, {header_range}));
       add_warnings(findings, std::move(flaws));
       ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
-      ETSTREAM_ASSIGN(const auto version, root.scalar<std::uint32_t>(fields.root.version));
+      ETSTREAM_ASSIGN(const auto version, root.scalar<std::uint32_t>(fields.flat_tensor.version));
       if (version > kVersion) {
         add_error(findings, root.corrupt(text("schema version {}", kVersion), std::to_string(version)));
       }
-      for (const BoundField* const needed : {&fields.root.segments, &fields.root.named_data}) {
+      for (const BoundField* const needed : {&fields.flat_tensor.segments, &fields.flat_tensor.named_data}) {
         ETSTREAM_ASSIGN(const bool has, root.has(*needed));
         if (!has) add_error(findings, root.corrupt(needed->full_name(), "none"));
       }

@@ -80,8 +80,8 @@ Result<std::vector<MethodInfo>> ProgramFile::methods() const {
     ETSTREAM_TRY(for_each(model_->methods(), [&](const pte::Method& table) -> Result<void> {
       MethodInfo& method = methods.emplace_back();
       ETSTREAM_ASSIGN(method.name, table.name());
-      ETSTREAM_ASSIGN(method.inputs, read_values(table, model_->fields().method.inputs, budget));
-      ETSTREAM_ASSIGN(method.outputs, read_values(table, model_->fields().method.outputs, budget));
+      ETSTREAM_ASSIGN(method.inputs, read_values(table, model_->fields().execution_plan.inputs, budget));
+      ETSTREAM_ASSIGN(method.outputs, read_values(table, model_->fields().execution_plan.outputs, budget));
       return {};
     }));
     return methods;

@@ -40,7 +40,9 @@ Program::Program(std::shared_ptr<const Schema> schema, ByteSource file, const Ex
       fields_{*schema_},
       root_(fields_, TableReader(view_, root, schema_->root_index())) {}
 
-Result<std::uint32_t> Program::version() const { return root_.scalar<std::uint32_t>(fields_.root.version); }
+Result<std::uint32_t> Program::version() const {
+  return root_.scalar<std::uint32_t>(fields_.program.version);
+}
 
 Result<std::span<const std::string>> Program::method_names() const {
   const std::lock_guard lock(mutex_);
@@ -58,9 +60,9 @@ Result<std::span<const std::string>> Program::method_names() const {
 Result<std::span<const SegmentInfo>> Program::segments() const {
   const std::lock_guard lock(mutex_);
   if (!segments_) {
-    ETSTREAM_ASSIGN(const TableList listed, root_.tables(fields_.root.segments));
+    ETSTREAM_ASSIGN(const TableList listed, root_.tables(fields_.program.segments));
     ETSTREAM_ASSIGN(auto segments,
-                    read_segments(listed, fields_.segment, file_, header_.segment_base_offset));
+                    read_segments(listed, fields_.data_segment, file_, header_.segment_base_offset));
     ETSTREAM_TRY(note_uses(*this, segments));
     segments_ = std::move(segments);
   }
@@ -92,7 +94,7 @@ Result<T> Program::entry(const BoundField& field, std::uint64_t position, std::u
 Result<ByteSource> Program::tensor_data(const Tensor& tensor, const Storage& storage,
                                         std::uint64_t size) const {
   if (storage.kind == TensorStorage::kMutable) {
-    ETSTREAM_ASSIGN(const auto pieces, entry<Subsegments>(fields_.root.mutable_data_segments,
+    ETSTREAM_ASSIGN(const auto pieces, entry<Subsegments>(fields_.program.mutable_data_segments,
                                                           tensor.position(), storage.mutable_data));
     return piece(tensor, pieces, storage.index, size);
   }
@@ -137,7 +139,7 @@ Result<ByteSource> Program::piece(const Tensor& tensor, const Subsegments& piece
 Result<ByteSource> Program::delegate_data(const DelegatePlace& place) const {
   if (place.in_segment) return segment_data(place.position, place.index);
   ETSTREAM_ASSIGN(const auto delegate,
-                  entry<InlineDelegate>(fields_.root.backend_delegate_data, place.position, place.index));
+                  entry<InlineDelegate>(fields_.program.backend_delegate_data, place.position, place.index));
   return delegate.data();
 }
 

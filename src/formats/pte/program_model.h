@@ -41,33 +41,35 @@ class Program {
   /// Behind it the flatbuffer goes on at once, but for padding to less than that.
   [[nodiscard]] Result<std::uint64_t> header_alignment() const;
   [[nodiscard]] const FlatbufferView& view() const noexcept { return view_; }
-  [[nodiscard]] const ProgramFields& fields() const noexcept { return fields_; }
+  [[nodiscard]] const program::Fields& fields() const noexcept { return fields_; }
   [[nodiscard]] const View& root() const noexcept { return root_; }
   /// Returns what messages call the file.
   [[nodiscard]] const std::string& name() const noexcept { return view_.name(); }
 
   [[nodiscard]] Result<std::uint32_t> version() const;
   [[nodiscard]] Result<List<Method>> methods() const {
-    return root_.list<Method>(fields_.root.execution_plan);
+    return root_.list<Method>(fields_.program.execution_plan);
   }
   [[nodiscard]] Result<std::span<const std::string>> method_names() const;
   [[nodiscard]] Result<List<InlineConstant>> inline_constants() const {
-    return root_.list<InlineConstant>(fields_.root.constant_buffer);
+    return root_.list<InlineConstant>(fields_.program.constant_buffer);
   }
   [[nodiscard]] Result<List<InlineDelegate>> inline_delegates() const {
-    return root_.list<InlineDelegate>(fields_.root.backend_delegate_data);
+    return root_.list<InlineDelegate>(fields_.program.backend_delegate_data);
   }
   [[nodiscard]] Result<std::optional<Subsegments>> constants() const {
-    return root_.optional_view<Subsegments>(root_.child(fields_.root.constant_segment));
+    return root_.optional_view<Subsegments>(root_.child(fields_.program.constant_segment));
   }
   [[nodiscard]] Result<List<Subsegments>> mutable_data() const {
-    return root_.list<Subsegments>(fields_.root.mutable_data_segments);
+    return root_.list<Subsegments>(fields_.program.mutable_data_segments);
   }
   [[nodiscard]] Result<List<NamedData>> named_data() const {
-    return root_.list<NamedData>(fields_.root.named_data);
+    return root_.list<NamedData>(fields_.program.named_data);
   }
   /// Returns the segments' tables, which may hold anything; segments() checks them.
-  [[nodiscard]] Result<List<View>> segment_tables() const { return root_.list<View>(fields_.root.segments); }
+  [[nodiscard]] Result<List<View>> segment_tables() const {
+    return root_.list<View>(fields_.program.segments);
+  }
   /// Returns the segments, which are inside the file, with their first uses.
   [[nodiscard]] Result<std::span<const SegmentInfo>> segments() const;
   /// Returns the tensor whose table is at `position`.
@@ -96,7 +98,7 @@ class Program {
   ByteSource file_;
   ExtendedHeader header_;
   FlatbufferView view_;
-  ProgramFields fields_;
+  program::Fields fields_;
   View root_;
   mutable std::mutex mutex_;  // guards what is kept
   mutable std::optional<std::vector<SegmentInfo>> segments_;

@@ -28,7 +28,7 @@ constexpr std::uint64_t kWeakAlignment = 16;  // below it kernels may not read t
 Result<bool> has_aligned_inline_data(const pte::Program& program, std::uint64_t alignment) {
   bool out = false;
   ETSTREAM_TRY(for_each(program.inline_delegates(), [&](const pte::InlineDelegate& entry) -> Result<void> {
-    ETSTREAM_ASSIGN(const auto data, entry.vector(program.fields().inline_delegate.data));
+    ETSTREAM_ASSIGN(const auto data, entry.vector(program.fields().backend_delegate_inline_data.data));
     out |= data && data->count > 0 && data->elements() % alignment == 0;
     return {};
   }));
@@ -172,7 +172,7 @@ class ProgramVerifier {
     ETSTREAM_ASSIGN(const auto offsets, table.offsets());
     ETSTREAM_ASSIGN(const std::uint32_t index, table.segment());
     if (offsets.size() <= 1) return {};  // the placeholder alone: the segment is not used
-    ETSTREAM_TRY(report(table.check_index(known_.subsegments.segment_index, index, segments_.size())));
+    ETSTREAM_TRY(report(table.check_index(known_.subsegment_offsets.segment_index, index, segments_.size())));
     if (index >= segments_.size()) return {};
     const std::uint64_t size = segments_[index].size;
     std::uint64_t weak = 0;
@@ -192,7 +192,7 @@ class ProgramVerifier {
   }
 
   Result<void> verify_method(const pte::Method& method) {
-    const auto& known = known_.method;
+    const auto& known = known_.execution_plan;
     for (const BoundField* field :
          {&known.name, &known.values, &known.inputs, &known.outputs, &known.chains}) {
       ETSTREAM_TRY(check_there(method, *field));
@@ -243,7 +243,7 @@ class ProgramVerifier {
   Result<void> verify_held(const pte::Held& held, std::uint64_t values) {
     const pte::ValueKind kind = held.kind();
     if (kind == pte::ValueKind::kTensor) return verify_tensor(held.tensor());
-    if (kind == pte::ValueKind::kString) return check_there(held, known_.string.content);
+    if (kind == pte::ValueKind::kString) return check_there(held, known_.string.string_val);
     const BoundField* const items = held.items();
     if (!items) return {};
     ETSTREAM_TRY(check_there(held, *items));
@@ -278,14 +278,15 @@ class ProgramVerifier {
   Result<void> verify_delegate(const pte::Delegate& delegate) {
     ETSTREAM_ASSIGN(const bool has_id, delegate.has_id());
     ETSTREAM_ASSIGN(const auto place, delegate.place());
-    ETSTREAM_ASSIGN(const auto table, delegate.child(known_.delegate.processed));
+    ETSTREAM_ASSIGN(const auto table, delegate.child(known_.backend_delegate.processed));
     if (!has_id || !place || !table) {
       error(delegate.position(), "a delegate's id and processed data", "none");
       return {};
     }
     const pte::View reference(known_, *table);
-    ETSTREAM_TRY(report(reference.check_index(known_.delegate_reference.location, place->location, 2)));
-    return report(reference.check_index(known_.delegate_reference.index, place->index,
+    ETSTREAM_TRY(
+        report(reference.check_index(known_.backend_delegate_data_reference.location, place->location, 2)));
+    return report(reference.check_index(known_.backend_delegate_data_reference.index, place->index,
                                         place->location == 0 ? inline_delegates_ : segments_.size()));
   }
 
@@ -304,7 +305,7 @@ class ProgramVerifier {
         {known_.move_call.move_to, values},
         {known_.jump_false_call.cond_value_index, values},
         {known_.jump_false_call.destination_instruction, std::uint64_t{instructions.size()} + 1},
-        {known_.free_call.content, values}};
+        {known_.free_call.value_index, values}};
     return for_each(instructions, [&](const pte::Instruction& instruction) -> Result<void> {
       ETSTREAM_ASSIGN(const auto call, instruction.call());
       if (!call) {
@@ -322,7 +323,7 @@ class ProgramVerifier {
   }
 
   const pte::Program& program_;
-  const pte::ProgramFields& known_;
+  const program::Fields& known_;
   Findings& findings_;
   std::span<const SegmentInfo> segments_;
   std::uint64_t inline_delegates_ = 0;

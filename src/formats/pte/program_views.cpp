@@ -54,8 +54,8 @@ std::int8_t tensor_location(bool is_external) { return is_external ? kExternal :
 std::int8_t delegate_location(bool in_segment) { return in_segment ? kInSegment : 0; }
 
 Result<std::uint64_t> Allocation::memory_offset() const {
-  ETSTREAM_ASSIGN(const auto low, scalar<std::uint32_t>(fields().allocation.memory_offset_low));
-  ETSTREAM_ASSIGN(const auto high, scalar<std::uint32_t>(fields().allocation.memory_offset_high));
+  ETSTREAM_ASSIGN(const auto low, scalar<std::uint32_t>(fields().allocation_details.memory_offset_low));
+  ETSTREAM_ASSIGN(const auto high, scalar<std::uint32_t>(fields().allocation_details.memory_offset_high));
   return std::uint64_t{high} << 32 | low;
 }
 
@@ -90,7 +90,7 @@ Result<Storage> Tensor::storage() const {
   ETSTREAM_ASSIGN(out.is_planned, has(fields().tensor.allocation_info));
   ETSTREAM_ASSIGN(const auto extra, child(fields().tensor.extra_tensor_info));
   if (extra) {
-    const auto& known = fields().extra_tensor;
+    const auto& known = fields().extra_tensor_info;
     ETSTREAM_ASSIGN(location, extra->scalar<std::int8_t>(known.location));
     ETSTREAM_ASSIGN(auto name, extra->string(known.fully_qualified_name));
     out.name = std::move(name).value_or("");
@@ -113,13 +113,13 @@ Result<Storage> Tensor::storage() const {
 }
 
 ValueKind Held::kind() const {
-  const ProgramFields& known = fields();
+  const program::Fields& known = fields();
   const std::pair<const BoundTable&, ValueKind> kinds[] = {
       {known.null, ValueKind::kNull},
       {known.tensor, ValueKind::kTensor},
-      {known.integer, ValueKind::kInt},
-      {known.boolean, ValueKind::kBool},
-      {known.number, ValueKind::kDouble},
+      {known.int_, ValueKind::kInt},
+      {known.bool_, ValueKind::kBool},
+      {known.double_, ValueKind::kDouble},
       {known.string, ValueKind::kString},
       {known.int_list, ValueKind::kIntList},
       {known.double_list, ValueKind::kDoubleList},
@@ -138,22 +138,22 @@ Result<ValueInfo> Held::info_of(const std::optional<Held>& held) {
 }
 
 Result<ValueInfo> Held::info() const {
-  const ProgramFields& known = fields();
+  const program::Fields& known = fields();
   switch (kind()) {
     case ValueKind::kTensor: {
       ETSTREAM_ASSIGN(TensorInfo info, tensor().info());
       return ValueInfo(std::move(info));
     }
     case ValueKind::kInt: {
-      ETSTREAM_ASSIGN(const auto integer, scalar<std::int64_t>(known.integer.content));
+      ETSTREAM_ASSIGN(const auto integer, scalar<std::int64_t>(known.int_.int_val));
       return ValueInfo(integer);
     }
     case ValueKind::kBool: {
-      ETSTREAM_ASSIGN(const auto boolean, scalar<std::uint8_t>(known.boolean.content));
+      ETSTREAM_ASSIGN(const auto boolean, scalar<std::uint8_t>(known.bool_.bool_val));
       return ValueInfo(boolean != 0);
     }
     case ValueKind::kDouble: {
-      ETSTREAM_ASSIGN(const auto number, scalar<double>(known.number.content));
+      ETSTREAM_ASSIGN(const auto number, scalar<double>(known.double_.double_val));
       return ValueInfo(number);
     }
     default:
@@ -162,17 +162,17 @@ Result<ValueInfo> Held::info() const {
 }
 
 const BoundField* Held::items() const {
-  const ProgramFields& known = fields();
-  for (const OneField* list : {&known.int_list, &known.double_list, &known.bool_list, &known.tensor_list,
-                               &known.optional_tensor_list}) {
-    if (list->index() == type()) return &list->content;
+  const program::Fields& known = fields();
+  for (const BoundField* items : {&known.int_list.items, &known.double_list.items, &known.bool_list.items,
+                                  &known.tensor_list.items, &known.optional_tensor_list.items}) {
+    if (items->table == type()) return items;
   }
   return nullptr;
 }
 
 Result<std::optional<DelegatePlace>> Delegate::place() const {
-  const auto& known = fields().delegate_reference;
-  ETSTREAM_ASSIGN(const auto table, child(fields().delegate.processed));
+  const auto& known = fields().backend_delegate_data_reference;
+  ETSTREAM_ASSIGN(const auto table, child(fields().backend_delegate.processed));
   if (!table) return std::optional<DelegatePlace>();
   DelegatePlace out{.position = table->position()};
   ETSTREAM_ASSIGN(out.location, table->scalar<std::int8_t>(known.location));
@@ -182,7 +182,7 @@ Result<std::optional<DelegatePlace>> Delegate::place() const {
 }
 
 std::optional<CallKind> Call::kind() const {
-  const ProgramFields& known = fields();
+  const program::Fields& known = fields();
   if (type() == known.kernel_call.index()) return CallKind::kKernel;
   if (type() == known.delegate_call.index()) return CallKind::kDelegate;
   if (type() == known.move_call.index()) return CallKind::kMove;
@@ -202,7 +202,7 @@ const BoundField& Call::callee() const {
 }
 
 Result<std::vector<std::uint64_t>> Subsegments::all_offsets() const {
-  ETSTREAM_ASSIGN(const ByteSource source, bytes_or_empty(fields().subsegments.offsets));
+  ETSTREAM_ASSIGN(const ByteSource source, bytes_or_empty(fields().subsegment_offsets.offsets));
   std::vector<std::uint64_t> offsets(static_cast<std::size_t>(source.size() / sizeof(std::uint64_t)));
   ETSTREAM_TRY(source.read_at(0, std::as_writable_bytes(std::span(offsets))));
   return offsets;

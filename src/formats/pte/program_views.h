@@ -10,9 +10,9 @@
 
 #include "etstream/program.h"
 #include "flatbuffer/table_reader.h"
-#include "formats/pte/program_fields.h"
 #include "formats/pte/value_kind.h"
 #include "formats/segments/tensor_shape.h"
+#include "program_fields_generated.h"
 
 namespace etstream::pte {
 
@@ -22,7 +22,7 @@ class List;
 /// A table of a program, which outlives it. Errors: those of FlatbufferView.
 class View : public TableReader {
  public:
-  View(const ProgramFields& fields, const TableReader& table) : TableReader(table), fields_(&fields) {}
+  View(const program::Fields& fields, const TableReader& table) : TableReader(table), fields_(&fields) {}
 
   /// Checks that 0 <= index < limit. Error: kCorrupt, "TABLE.FIELD from 0 to below LIMIT".
   [[nodiscard]] Result<void> check_index(const BoundField& field, std::int64_t index,
@@ -49,17 +49,17 @@ class View : public TableReader {
   [[nodiscard]] Result<std::uint32_t> uint32(const BoundField& field) const {
     return scalar<std::uint32_t>(field);
   }
-  [[nodiscard]] const ProgramFields& fields() const noexcept { return *fields_; }
+  [[nodiscard]] const program::Fields& fields() const noexcept { return *fields_; }
 
  private:
-  const ProgramFields* fields_;
+  const program::Fields* fields_;
 };
 
 /// A vector of tables.
 template <class T>
 class List {
  public:
-  List(const ProgramFields& fields, const TableList& tables) : fields_(&fields), tables_(tables) {}
+  List(const program::Fields& fields, const TableList& tables) : fields_(&fields), tables_(tables) {}
 
   [[nodiscard]] std::uint32_t size() const noexcept { return tables_.size(); }
   /// Returns the table at `i`, which is below size().
@@ -69,7 +69,7 @@ class List {
   }
 
  private:
-  const ProgramFields* fields_;
+  const program::Fields* fields_;
   TableList tables_;
 };
 
@@ -81,7 +81,9 @@ class List {
 class Allocation : public View {
  public:
   using View::View;
-  [[nodiscard]] Result<std::uint32_t> memory_id() const { return uint32(fields().allocation.memory_id); }
+  [[nodiscard]] Result<std::uint32_t> memory_id() const {
+    return uint32(fields().allocation_details.memory_id);
+  }
   [[nodiscard]] Result<std::uint64_t> memory_offset() const;
   /// Checks that `bytes` at this place are inside one of the memories of these `sizes`. Error also: kCorrupt
   /// if not.
@@ -118,7 +120,7 @@ class Held : public View {
   /// Returns the tensor of a kTensor.
   [[nodiscard]] Tensor tensor() const { return {fields(), *this}; }
   /// Returns the text of a kString.
-  [[nodiscard]] Result<std::string> string() const { return string_or_empty(fields().string.content); }
+  [[nodiscard]] Result<std::string> string() const { return string_or_empty(fields().string.string_val); }
   /// Returns the field of a list's items; null for other kinds.
   [[nodiscard]] const BoundField* items() const;
 
@@ -131,15 +133,15 @@ class Value : public View {
   using View::View;
   /// Returns the content; nothing for a value of no type.
   [[nodiscard]] Result<std::optional<Held>> held() const {
-    return optional_view<Held>(member(fields().value.content));
+    return optional_view<Held>(member(fields().e_value.val));
   }
 };
 
 class Operator : public View {
  public:
   using View::View;
-  [[nodiscard]] Result<std::string> name() const { return string_or_empty(fields().operators.name); }
-  [[nodiscard]] Result<std::string> overload() const { return string_or_empty(fields().operators.overload); }
+  [[nodiscard]] Result<std::string> name() const { return string_or_empty(fields().operator_.name); }
+  [[nodiscard]] Result<std::string> overload() const { return string_or_empty(fields().operator_.overload); }
 };
 
 /// The place of a delegate's data. None of it is checked.
@@ -153,12 +155,12 @@ struct DelegatePlace {
 class Delegate : public View {
  public:
   using View::View;
-  [[nodiscard]] Result<bool> has_id() const { return has(fields().delegate.id); }
-  [[nodiscard]] Result<std::string> backend() const { return string_or_empty(fields().delegate.id); }
+  [[nodiscard]] Result<bool> has_id() const { return has(fields().backend_delegate.id); }
+  [[nodiscard]] Result<std::string> backend() const { return string_or_empty(fields().backend_delegate.id); }
   /// Returns the place of its data; nothing if it names none.
   [[nodiscard]] Result<std::optional<DelegatePlace>> place() const;
   [[nodiscard]] Result<List<View>> compile_specs() const {
-    return list<View>(fields().delegate.compile_specs);
+    return list<View>(fields().backend_delegate.compile_specs);
   }
 };
 
@@ -178,7 +180,7 @@ class Instruction : public View {
  public:
   using View::View;
   [[nodiscard]] Result<std::optional<Call>> call() const {
-    return optional_view<Call>(member(fields().instruction.content));
+    return optional_view<Call>(member(fields().instruction.instr_args));
   }
 };
 
@@ -193,14 +195,18 @@ class Chain : public View {
 class Method : public View {
  public:
   using View::View;
-  [[nodiscard]] Result<std::string> name() const { return string_or_empty(fields().method.name); }
-  [[nodiscard]] Result<List<Value>> values() const { return list<Value>(fields().method.values); }
-  [[nodiscard]] Result<List<Operator>> operators() const { return list<Operator>(fields().method.operators); }
-  [[nodiscard]] Result<List<Delegate>> delegates() const { return list<Delegate>(fields().method.delegates); }
-  [[nodiscard]] Result<List<Chain>> chains() const { return list<Chain>(fields().method.chains); }
+  [[nodiscard]] Result<std::string> name() const { return string_or_empty(fields().execution_plan.name); }
+  [[nodiscard]] Result<List<Value>> values() const { return list<Value>(fields().execution_plan.values); }
+  [[nodiscard]] Result<List<Operator>> operators() const {
+    return list<Operator>(fields().execution_plan.operators);
+  }
+  [[nodiscard]] Result<List<Delegate>> delegates() const {
+    return list<Delegate>(fields().execution_plan.delegates);
+  }
+  [[nodiscard]] Result<List<Chain>> chains() const { return list<Chain>(fields().execution_plan.chains); }
   /// Returns the sizes of the planned memories, by their ids.
   [[nodiscard]] Result<NumberList<std::int64_t>> memory_sizes() const {
-    return numbers<std::int64_t>(fields().method.non_const_buffer_sizes);
+    return numbers<std::int64_t>(fields().execution_plan.non_const_buffer_sizes);
   }
 };
 
@@ -208,9 +214,11 @@ class Method : public View {
 class Subsegments : public View {
  public:
   using View::View;
-  [[nodiscard]] Result<std::uint32_t> segment() const { return uint32(fields().subsegments.segment_index); }
+  [[nodiscard]] Result<std::uint32_t> segment() const {
+    return uint32(fields().subsegment_offsets.segment_index);
+  }
   [[nodiscard]] Result<NumberList<std::uint64_t>> offsets() const {
-    return numbers<std::uint64_t>(fields().subsegments.offsets);
+    return numbers<std::uint64_t>(fields().subsegment_offsets.offsets);
   }
   /// Returns all offsets, however many there are.
   [[nodiscard]] Result<std::vector<std::uint64_t>> all_offsets() const;
@@ -227,12 +235,14 @@ class NamedData : public View {
 class InlineConstant : public View {
  public:
   using View::View;
-  [[nodiscard]] Result<ByteSource> data() const { return bytes_or_empty(fields().inline_constant.storage); }
+  [[nodiscard]] Result<ByteSource> data() const { return bytes_or_empty(fields().buffer.storage); }
 };
 class InlineDelegate : public View {
  public:
   using View::View;
-  [[nodiscard]] Result<ByteSource> data() const { return bytes_or_empty(fields().inline_delegate.data); }
+  [[nodiscard]] Result<ByteSource> data() const {
+    return bytes_or_empty(fields().backend_delegate_inline_data.data);
+  }
 };
 
 }  // namespace etstream::pte

@@ -8,43 +8,26 @@
 #include "flatbuffer/table_reader.h"
 #include "formats/ptn/package_members.h"
 #include "native_graph_bfbs_generated.h"
+#include "native_graph_fields_generated.h"
 
 namespace etstream {
 namespace {
 
-struct ConstantFields : BoundTable {
-  explicit ConstantFields(const Schema& schema) : BoundTable(schema, "NamedTensorRef") {}
-  BoundField key = field("data_key");
-  BoundField is_mutable = field("mutated");
-};
-
-struct GroupFields : BoundTable {
-  explicit GroupFields(const Schema& schema) : BoundTable(schema, "AffineGroup") {}
-  BoundField scale_key = field("scale_data_key");
-  BoundField zero_point_key = field("zero_point_data_key");
-};
-
-struct GraphFields {
-  explicit GraphFields(const Schema& schema) : constant(schema), group(schema) {}
-  ConstantFields constant;
-  GroupFields group;
-};
-
 /// Collects keys, wherever tables are that have them.
 class KeyCollector : public FlatbufferVisitor {
  public:
-  KeyCollector(const FlatbufferView& view, const GraphFields& known) : view_(view), known_(known) {}
+  KeyCollector(const FlatbufferView& view, const native_graph::Fields& known) : view_(view), known_(known) {}
 
   Result<void> begin_table(const TableView& table, const TableType& type) {
     const auto index = static_cast<std::size_t>(&type - view_.schema().tables().data());
     const TableReader reader(view_, table, index);
-    if (index == known_.group.index()) {
-      ETSTREAM_TRY(add(reader, known_.group.scale_key, false));
-      return add(reader, known_.group.zero_point_key, false);
+    if (index == known_.affine_group.index()) {
+      ETSTREAM_TRY(add(reader, known_.affine_group.scale_data_key, false));
+      return add(reader, known_.affine_group.zero_point_data_key, false);
     }
-    if (index != known_.constant.index()) return {};
-    ETSTREAM_ASSIGN(const auto is_mutable, reader.scalar<bool>(known_.constant.is_mutable));
-    return add(reader, known_.constant.key, is_mutable);
+    if (index != known_.named_tensor_ref.index()) return {};
+    ETSTREAM_ASSIGN(const auto is_mutable, reader.scalar<bool>(known_.named_tensor_ref.mutated));
+    return add(reader, known_.named_tensor_ref.data_key, is_mutable);
   }
 
   NativeGraph take() && { return std::move(graph_); }
@@ -59,7 +42,7 @@ class KeyCollector : public FlatbufferVisitor {
   }
 
   const FlatbufferView& view_;
-  const GraphFields& known_;
+  const native_graph::Fields& known_;
   NativeGraph graph_;
 };
 
@@ -69,7 +52,7 @@ Result<NativeGraph> read_native_graph(const ByteSource& graph, const std::string
   ETSTREAM_ASSIGN(const Schema* schema, embedded_schema<native_graph::ProgramBinarySchema>());
   ETSTREAM_ASSIGN(const FlatbufferView view, FlatbufferView::open(*schema, graph, name));
   ETSTREAM_TRY(verify_flatbuffer(view));
-  static const GraphFields kKnown(*schema);
+  static const native_graph::Fields kKnown(*schema);
   KeyCollector collector(view, kKnown);
   ETSTREAM_TRY(walk_flatbuffer(view, collector));
   return std::move(collector).take();

@@ -13,6 +13,7 @@
 #include "flatbuffer/schema.h"
 #include "flatbuffer/table_reader.h"
 #include "vulkan_graph_bfbs_generated.h"
+#include "vulkan_graph_fields_generated.h"
 
 namespace etstream {
 namespace {
@@ -140,18 +141,6 @@ Result<std::optional<BackendPayload>> read_cuda(const ByteSource& payload, const
   return std::optional(std::move(out));
 }
 
-struct VulkanFields {
-  const Schema& schema;
-  struct : FieldsOf<"VkGraph"> {
-    BoundField constants = field("constants");
-    BoundField shaders = field("shaders");
-  } graph{schema};
-  struct : FieldsOf<"VkBytes"> {
-    BoundField key = field("named_key");
-    BoundField length = field("length");
-  } bytes{schema};
-};
-
 /// Reads a graph behind a header: magic at 4, u16 length, u32 offset and u32 size of the graph, then of the
 /// data behind it (backends/vulkan/serialization/vulkan_graph_serialize.py of ExecuTorch 1.5.1).
 Result<std::optional<BackendPayload>> read_vulkan(const ByteSource& payload, const std::string& name) {
@@ -171,15 +160,15 @@ Result<std::optional<BackendPayload>> read_vulkan(const ByteSource& payload, con
   ETSTREAM_TRY(verify_flatbuffer(view));
   ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
   BackendPayload out{"a graph (VH00)", {}};
-  static const VulkanFields kKnown{*schema};
+  static const vulkan_graph::Fields kKnown(*schema);
   const auto request = [&](const TableReader& bytes) -> Result<void> {
-    ETSTREAM_ASSIGN(auto key, bytes.string(kKnown.bytes.key));
-    ETSTREAM_ASSIGN(const auto length, bytes.scalar<std::uint64_t>(kKnown.bytes.length));
+    ETSTREAM_ASSIGN(auto key, bytes.string(kKnown.vk_bytes.named_key));
+    ETSTREAM_ASSIGN(const auto length, bytes.scalar<std::uint64_t>(kKnown.vk_bytes.length));
     if (key && !key->empty()) out.requests.push_back({std::move(*key), length});
     return {};
   };
-  ETSTREAM_TRY(for_each(root.tables(kKnown.graph.constants), request));
-  ETSTREAM_TRY(for_each(root.tables(kKnown.graph.shaders), request));
+  ETSTREAM_TRY(for_each(root.tables(kKnown.vk_graph.constants), request));
+  ETSTREAM_TRY(for_each(root.tables(kKnown.vk_graph.shaders), request));
   return std::optional(std::move(out));
 }
 

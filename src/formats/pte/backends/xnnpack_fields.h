@@ -1,46 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The tables and fields of XNNPACK's graphs that are read (schema/xnnpack_graph.fbs).
+// The fields of XNNPACK's graphs (schema/xnnpack_graph.fbs), and those of any node by the parts of their
+// names.
 #pragma once
 
 #include <optional>
-#include <string_view>
 #include <vector>
 
-#include "formats/segments/shared_fields.h"
+#include "xnnpack_graph_fields_generated.h"
 
 namespace etstream::xnnpack {
 
 /// The fields of scales by channel, and by groups of a channel's elements.
-struct ScaleFields : BoundTable {
-  ScaleFields(const Schema& schema, std::string_view table) : BoundTable(schema, table) {}
-  BoundField scale = field("scale");
-  BoundField channel = field("channel_dim");
-  BoundField constant = field("scale_buffer_idx");
+struct ScaleFields {
+  template <class Table>
+  ScaleFields(const Table& table)  // NOLINT: converts
+      : scale(table.scale), channel_dim(table.channel_dim), scale_buffer_idx(table.scale_buffer_idx) {}
+  BoundField scale;
+  BoundField channel_dim;
+  BoundField scale_buffer_idx;
 };
 
-/// The fields of a node with weights.
-struct WeightedFields : BoundTable {
-  WeightedFields(const Schema& schema, std::string_view table) : BoundTable(schema, table) {}
-  BoundField filter = field("filter_id");
-  BoundField bias = field("bias_id");
-  BoundField flags = field("flags");
-};
-
-/// The fields of a node of any kind, found by their names.
+/// The fields of a node of any kind.
 struct NodeFields {
-  NodeFields(const Schema& schema, std::size_t table) {
-    const std::vector<FieldType>& all = schema.tables()[table].fields;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const BoundField field{&schema, table, i};
-      const bool is_id = field.name().ends_with("_id");
-      if (is_id) ids.push_back(field);
-      if (is_id && is_output(field)) outputs.push_back(field);
-      if (all[i].kind == FieldKind::kInlineVector) lists.push_back(field);
-      if (field.name() == "num_dims") dimensions = field;
-      if (field.name() == "input_id") input = field;
-    }
-  }
   [[nodiscard]] static bool is_output(const BoundField& field) { return field.name().starts_with("output"); }
 
   std::vector<BoundField> ids;  // of tensors, outputs among them
@@ -50,48 +32,22 @@ struct NodeFields {
   std::optional<BoundField> input;       // has as many, where the node does not say how many
 };
 
-/// All these fields, bound to `schema`, which outlives them.
-struct Fields {
-  explicit Fields(const Schema& given) : schema(given) {
-    for (std::size_t i = 0; i < schema.tables().size(); ++i) nodes.emplace_back(schema, i);
+/// The fields of all tables, bound to a schema, which outlives them.
+struct Fields : xnnpack_graph::Fields {
+  explicit Fields(const Schema& schema) : xnnpack_graph::Fields(schema) {
+    for (std::size_t table = 0; table < schema.tables().size(); ++table) {
+      NodeFields& node = nodes.emplace_back();
+      for (std::size_t i = 0; i < schema.tables()[table].fields.size(); ++i) {
+        const BoundField field{&schema, table, i};
+        const bool is_id = field.name().ends_with("_id");
+        if (is_id) node.ids.push_back(field);
+        if (is_id && NodeFields::is_output(field)) node.outputs.push_back(field);
+        if (field.type().kind == FieldKind::kInlineVector) node.lists.push_back(field);
+        if (field.name() == xnn_static_reshape.num_dims.name()) node.dimensions = field;
+        if (field.name() == xnn_static_reshape.input_id.name()) node.input = field;
+      }
+    }
   }
-  const Schema& schema;
-  struct : FieldsOf<"XNNGraph"> {
-    BoundField externals = field("num_externs");
-    BoundField constants = field("constant_data");
-    BoundField values = field("xvalues");
-    BoundField nodes = field("xnodes");
-  } graph{schema};
-  struct : FieldsOf<"ConstantDataOffset"> {
-    BoundField offset = field("offset");
-    BoundField size = field("size");
-    BoundField key = field("named_key");
-  } constant{schema};
-  OneField value{schema, "XValue", "xvalue_union"};
-  OneField node{schema, "XNode", "xnode_union"};
-  struct : FieldsOf<"XNNTensorValue"> {
-    BoundField datatype = field("datatype");
-    BoundField dims = field("dims");
-    BoundField constant = field("constant_buffer_idx");
-    BoundField external_id = field("external_id");
-    BoundField flags = field("flags");
-    BoundField id = field("id_out");
-  } tensor{schema};
-  struct : FieldsOf<"XNNQuantizedTensorValue"> {
-    BoundField tensor = field("tensor_value");
-    BoundField params = field("quant_params");
-  } quantized{schema};
-  ScaleFields by_channel{schema, "PerChannelQuant"};
-  struct : ScaleFields {
-    BoundField group = field("group_size");
-  } by_group{{schema, "PerChannelGroupQuant"}};
-  WeightedFields linear{schema, "XNNFullyConnected"};
-  struct : WeightedFields {
-    /// The numbers whose product is the number of the filter's elements. The first two give the channels.
-    std::vector<BoundField> factors = {field("groups"), field("group_output_channels"),
-                                       field("kernel_height"), field("kernel_width"),
-                                       field("group_input_channels")};
-  } convolution{{schema, "_XNNNodeConv"}};
   std::vector<NodeFields> nodes;  // by their tables
 };
 

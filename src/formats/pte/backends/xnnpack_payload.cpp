@@ -72,13 +72,13 @@ Result<void> check_identifier(const ByteSource& graph, const std::string& name) 
 Result<std::vector<NamedDataRequest>> constants_in(const XnnpackPayload& payload) {
   const xnnpack::Fields& fields = payload.fields;
   ETSTREAM_ASSIGN(const TableReader root, TableReader::root(payload.graph));
-  ETSTREAM_ASSIGN(const TableList listed, root.tables(fields.graph.constants));
+  ETSTREAM_ASSIGN(const TableList listed, root.tables(fields.xnn_graph.constant_data));
   std::vector<NamedDataRequest> out;
   for (std::uint32_t i = 1; i < listed.size(); ++i) {
     ETSTREAM_ASSIGN(const TableReader constant, listed.at(i));
-    ETSTREAM_ASSIGN(auto key, constant.string(fields.constant.key));
+    ETSTREAM_ASSIGN(auto key, constant.string(fields.constant_data_offset.named_key));
     if (!key) continue;
-    ETSTREAM_ASSIGN(const auto size, constant.scalar<std::uint64_t>(fields.constant.size));
+    ETSTREAM_ASSIGN(const auto size, constant.scalar<std::uint64_t>(fields.constant_data_offset.size));
     out.push_back({std::move(*key), size});
   }
   return out;

@@ -49,26 +49,27 @@ class UseReader {
 
   Result<std::vector<XnnpackConstant>> run() {
     ETSTREAM_ASSIGN(const TableReader root, TableReader::root(payload_.graph));
-    ETSTREAM_TRY(for_each(root.tables(known_.graph.constants),
+    ETSTREAM_TRY(for_each(root.tables(known_.xnn_graph.constant_data),
                           [&](const TableReader& constant, std::uint32_t i) -> Result<void> {
                             // The first is a placeholder.
                             return i == 0 ? Result<void>() : add_constant(constant, i);
                           }));
-    ETSTREAM_TRY(for_each(root.tables(known_.graph.values), [&](const TableReader& value) -> Result<void> {
-      ETSTREAM_ASSIGN(const auto held, value.member(known_.value.content));
-      return held ? add_value(*held) : Result<void>();
-    }));
-    ETSTREAM_TRY(for_each(root.tables(known_.graph.nodes),
+    ETSTREAM_TRY(
+        for_each(root.tables(known_.xnn_graph.xvalues), [&](const TableReader& value) -> Result<void> {
+          ETSTREAM_ASSIGN(const auto held, value.member(known_.x_value.xvalue_union));
+          return held ? add_value(*held) : Result<void>();
+        }));
+    ETSTREAM_TRY(for_each(root.tables(known_.xnn_graph.xnodes),
                           [&](const TableReader& node, std::uint32_t i) { return add_node(node, i); }));
     return std::move(out_);
   }
 
  private:
   Result<void> add_constant(const TableReader& constant, std::uint32_t number) {
-    ETSTREAM_ASSIGN(auto key, constant.string(known_.constant.key));
+    ETSTREAM_ASSIGN(auto key, constant.string(known_.constant_data_offset.named_key));
     if (!key) return {};
-    ETSTREAM_ASSIGN(const auto characters, constant.vector(known_.constant.key));
-    ETSTREAM_ASSIGN(const auto size, constant.scalar<std::uint64_t>(known_.constant.size));
+    ETSTREAM_ASSIGN(const auto characters, constant.vector(known_.constant_data_offset.named_key));
+    ETSTREAM_ASSIGN(const auto size, constant.scalar<std::uint64_t>(known_.constant_data_offset.size));
     places_[number] = out_.size();
     out_.push_back({std::move(*key), payload_.graph_offset + characters->elements(), size});
     return {};
@@ -81,25 +82,27 @@ class UseReader {
   }
 
   Result<void> add_value(const TableReader& held) {
-    const bool is_quantized = held.type() == known_.quantized.index();
+    const bool is_quantized = held.type() == known_.xnn_quantized_tensor_value.index();
     std::optional<TableReader> tensor = held;
     if (is_quantized) {
-      ETSTREAM_ASSIGN(tensor, held.child(known_.quantized.tensor));
+      ETSTREAM_ASSIGN(tensor, held.child(known_.xnn_quantized_tensor_value.tensor_value));
     }
     if (!tensor) return {};
-    ETSTREAM_ASSIGN(const auto id, tensor->scalar<std::uint32_t>(known_.tensor.id));
-    ETSTREAM_ASSIGN(const auto number, tensor->scalar<std::uint32_t>(known_.tensor.constant));
+    ETSTREAM_ASSIGN(const auto id, tensor->scalar<std::uint32_t>(known_.xnn_tensor_value.id_out));
+    ETSTREAM_ASSIGN(const auto number,
+                    tensor->scalar<std::uint32_t>(known_.xnn_tensor_value.constant_buffer_idx));
     if (XnnpackConstant* constant = find(number)) {
       ETSTREAM_TRY(set_layout(*tensor, *constant));
       of_value_[id].data = constant;
     }
     if (!is_quantized) return {};
-    ETSTREAM_ASSIGN(const auto params, held.member(known_.quantized.params));
+    ETSTREAM_ASSIGN(const auto params, held.member(known_.xnn_quantized_tensor_value.quant_params));
     if (!params) return {};
-    const bool by_group = params->type() == known_.by_group.index();
-    if (!by_group && params->type() != known_.by_channel.index()) return {};
-    const xnnpack::ScaleFields& fields = by_group ? known_.by_group : known_.by_channel;
-    ETSTREAM_ASSIGN(const auto scale, params->scalar<std::uint32_t>(fields.constant));
+    const bool by_group = params->type() == known_.per_channel_group_quant.index();
+    if (!by_group && params->type() != known_.per_channel_quant.index()) return {};
+    const auto fields = by_group ? xnnpack::ScaleFields(known_.per_channel_group_quant)
+                                 : xnnpack::ScaleFields(known_.per_channel_quant);
+    ETSTREAM_ASSIGN(const auto scale, params->scalar<std::uint32_t>(fields.scale_buffer_idx));
     if (XnnpackConstant* constant = find(scale)) {
       constant->layout =
           list_of_size(by_group ? ScalarType::kBFloat16 : ScalarType::kFloat32, constant->size);
@@ -109,14 +112,14 @@ class UseReader {
   }
 
   Result<void> set_layout(const TableReader& tensor, XnnpackConstant& constant) {
-    ETSTREAM_ASSIGN(const auto datatype, tensor.scalar<std::int16_t>(known_.tensor.datatype));
+    ETSTREAM_ASSIGN(const auto datatype, tensor.scalar<std::int16_t>(known_.xnn_tensor_value.datatype));
     if (datatype < 0 || std::cmp_greater_equal(datatype, std::size(kTypes)) || !kTypes[datatype]) return {};
     constant.is_of_nibbles = datatype == kNibblesByChannel || datatype == kNibblesByGroup;
     if (constant.is_of_nibbles) {
       constant.layout = list_of_size(*kTypes[datatype], constant.size);
       return {};
     }
-    ETSTREAM_ASSIGN(const auto dims, tensor.values<std::uint32_t>(known_.tensor.dims));
+    ETSTREAM_ASSIGN(const auto dims, tensor.values<std::uint32_t>(known_.xnn_tensor_value.dims));
     if (dims.size() > kMostXnnpackSizes) return {};
     std::vector<std::int32_t> sizes;
     for (const std::uint32_t size : dims) {
@@ -129,9 +132,9 @@ class UseReader {
 
   /// Notes a node as the reader of the constants that it reads, unless an earlier node is.
   Result<void> add_node(const TableReader& node, std::uint32_t number) {
-    ETSTREAM_ASSIGN(const auto held, node.member(known_.node.content));
+    ETSTREAM_ASSIGN(const auto held, node.member(known_.x_node.xnode_union));
     if (!held) return {};
-    ETSTREAM_ASSIGN(const auto kind, node.member_name(known_.node.content));
+    ETSTREAM_ASSIGN(const auto kind, node.member_name(known_.x_node.xnode_union));
     for (const BoundField& field : known_.nodes[held->type()].ids) {
       if (xnnpack::NodeFields::is_output(field)) continue;
       ETSTREAM_ASSIGN(const auto id, held->scalar<std::uint32_t>(field));

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "formats/pte/program_fields.h"
+#include "program_fields_generated.h"
 
 namespace etstream {
 namespace {
@@ -16,7 +16,7 @@ struct Tail {
   std::size_t repeated = 0;
 };
 
-bool is_list(const GraphValue& value) { return kind_of(value.info) == pte::kTensorListKind; }
+bool is_list(const GraphValue& value) { return kind_of(value.info) == program::TensorListFields::kName; }
 
 /// Returns the tail of an operator with `out` arguments; an empty one for other operators.
 Tail repeated_tail(const ProgramGraph& graph, const std::vector<std::uint32_t>& args) {

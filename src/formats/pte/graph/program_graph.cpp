@@ -15,7 +15,7 @@ class GraphReader {
       : program_(program), method_(method), most_links_(program.header().program_size) {}
 
   Result<ProgramGraph> read() {
-    const auto& known = program_.fields().method;
+    const auto& known = program_.fields().execution_plan;
     ETSTREAM_ASSIGN(graph_.method, method_.name());
     ETSTREAM_ASSIGN(memory_sizes_, method_.memory_sizes());
     ETSTREAM_ASSIGN(const auto sizes, memory_sizes_.all());
@@ -143,7 +143,7 @@ class GraphReader {
   /// Reads an instruction of a chain of `count`, whose first is number `first`. Does not yet decide which
   /// arguments of a kernel or a delegate are inputs.
   Result<void> read_call(const pte::Call& held, std::uint32_t first, std::uint32_t count, GraphCall& call) {
-    const pte::ProgramFields& known = program_.fields();
+    const program::Fields& known = program_.fields();
     const std::size_t values = graph_.values.size();
     const auto kind = held.kind();
     if (!kind) return held.corrupt("an instruction that ExecuTorch 1.5.1 has", held.type_name());
@@ -174,7 +174,7 @@ class GraphReader {
         break;
       }
       case CallKind::kFree: {
-        ETSTREAM_ASSIGN(const auto value, held.index(known.free_call.content, values));
+        ETSTREAM_ASSIGN(const auto value, held.index(known.free_call.value_index, values));
         call.args = call.inputs = {value};
         break;
       }
@@ -275,8 +275,9 @@ std::string ProgramGraph::name_of(const GraphCall& call) const {
 }
 
 std::string_view kind_of(const ValueInfo& info) {
-  static constexpr std::string_view kPlainKinds[] = {pte::kTensorKind, pte::kIntKind, pte::kBoolKind,
-                                                     pte::kDoubleKind};
+  static constexpr std::string_view kPlainKinds[] = {program::TensorFields::kName, program::IntFields::kName,
+                                                     program::BoolFields::kName,
+                                                     program::DoubleFields::kName};
   const auto* other = std::get_if<OtherInfo>(&info);
   return other ? std::string_view(other->kind) : kPlainKinds[info.index()];
 }

@@ -101,7 +101,7 @@ class ValueSetter {
     if (editable_.has_all_methods) return;
     std::vector<ValueNode> plans;
     for (const std::uint64_t position : editable_.methods) plans.push_back(EditedValues::node_at(position));
-    set_list(known_.root.execution_plan, std::move(plans));
+    set_list(known_.program.execution_plan, std::move(plans));
   }
 
   void set_segments(const std::vector<std::uint64_t>& offsets) {
@@ -109,21 +109,21 @@ class ValueSetter {
     for (std::size_t i = 0; i < offsets.size(); ++i) {
       const EditableProgram::Segment& segment = editable_.segments[editable_.order[i]];
       const ValueNode table = tables.emplace_back(node(segment.position));
-      values_.set(table, known_.segment.offset, scalar(offsets[i]));
-      values_.set(table, known_.segment.size, scalar(segment.source.size()));
+      values_.set(table, known_.data_segment.offset, scalar(offsets[i]));
+      values_.set(table, known_.data_segment.size, scalar(segment.source.size()));
     }
-    set_list(known_.root.segments, std::move(tables));
+    set_list(known_.program.segments, std::move(tables));
   }
 
   void set_tensor_data() {
     if (editable_.constants) {
-      values_.set(values_.root(), known_.root.constant_segment,
+      values_.set(values_.root(), known_.program.constant_segment,
                   TableValue{set_subsegments(*editable_.constants)});
-      if (!editable_.has_same_inline_constants) set_list(known_.root.constant_buffer, {});
+      if (!editable_.has_same_inline_constants) set_list(known_.program.constant_buffer, {});
     }
     for (const Subsegments& subsegments : editable_.mutable_data) set_subsegments(subsegments);
     if (!editable_.has_same_mutable_data) {
-      values_.set(values_.root(), known_.root.mutable_data_segments, AbsentValue{});
+      values_.set(values_.root(), known_.program.mutable_data_segments, AbsentValue{});
     }
     for (const std::size_t i : editable_.changed_tensors) set_tensor(editable_.tensors[i]);
   }
@@ -135,24 +135,24 @@ class ValueSetter {
       values_.set(table, known_.named_data.segment_index, scalar(numbers_[named.segment]));
       if (!named.position) values_.set(table, known_.named_data.key, values_.string(named.key));
     }
-    if (!editable_.has_same_named_data) set_list(known_.root.named_data, std::move(tables));
+    if (!editable_.has_same_named_data) set_list(known_.program.named_data, std::move(tables));
   }
 
   void set_delegates() {
     for (const DelegateReference& reference : editable_.delegates) {
       const ValueNode table = EditedValues::node_at(reference.position);
       const std::uint32_t index = reference.in_segment ? numbers_[reference.index] : reference.index;
-      values_.set(table, known_.delegate_reference.location,
+      values_.set(table, known_.backend_delegate_data_reference.location,
                   scalar(pte::delegate_location(reference.in_segment)));
-      values_.set(table, known_.delegate_reference.index, scalar(index));
+      values_.set(table, known_.backend_delegate_data_reference.index, scalar(index));
     }
     if (editable_.has_same_inline_delegates) return;
     std::vector<ValueNode> tables;
     for (const EditableProgram::InlineData& entry : editable_.inline_delegates) {
       const ValueNode table = tables.emplace_back(node(entry.position));
-      values_.set(table, known_.inline_delegate.data, entry.data);
+      values_.set(table, known_.backend_delegate_inline_data.data, entry.data);
     }
-    set_list(known_.root.backend_delegate_data, std::move(tables));
+    set_list(known_.program.backend_delegate_data, std::move(tables));
   }
 
  private:
@@ -167,10 +167,10 @@ class ValueSetter {
   ValueNode set_subsegments(const Subsegments& subsegments) {
     const ValueNode table = node(subsegments.position);
     if (subsegments.segment) {
-      values_.set(table, known_.subsegments.segment_index, scalar(numbers_[*subsegments.segment]));
+      values_.set(table, known_.subsegment_offsets.segment_index, scalar(numbers_[*subsegments.segment]));
     }
     if (subsegments.pieces) {
-      values_.set(table, known_.subsegments.offsets, values_.scalars(subsegments.offsets));
+      values_.set(table, known_.subsegment_offsets.offsets, values_.scalars(subsegments.offsets));
     }
     return table;
   }
@@ -184,13 +184,13 @@ class ValueSetter {
     }
     const ValueNode extra = node(tensor.extra_position);
     values_.set(table, known_.tensor.extra_tensor_info, TableValue{extra});
-    values_.set(extra, known_.extra_tensor.fully_qualified_name,
+    values_.set(extra, known_.extra_tensor_info.fully_qualified_name,
                 tensor.name.empty() ? FieldValue(AbsentValue{}) : values_.string(tensor.name));
-    values_.set(extra, known_.extra_tensor.location, scalar(pte::tensor_location(tensor.is_external)));
+    values_.set(extra, known_.extra_tensor_info.location, scalar(pte::tensor_location(tensor.is_external)));
   }
 
   const EditableProgram& editable_;
-  const pte::ProgramFields& known_;
+  const program::Fields& known_;
   EditedValues& values_;
   std::vector<std::uint32_t> numbers_;  // of segments in the file
 };

@@ -8,17 +8,27 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "flatbuffer/schema_packer.h"
-#include "formats/pte/program_fields.h"
+#include "program_fields_generated.h"
 
 namespace etstream {
 namespace {
+
+constexpr std::string_view kSegmentData = "data";
+constexpr std::string_view kSegmentAlignment = "alignment";
+
+/// The fields of a described segment. The last two are not in programs' schema.
+struct DescribedSegmentFields : program::DataSegmentFields {
+  using DataSegmentFields::DataSegmentFields;
+  BoundField data = field(kSegmentData);
+  BoundField alignment = field(kSegmentAlignment);
+};
 
 /// Passes on the values of another reader, but keeps data and reports it as absent. The packer asks for each
 /// entry of a list once and in order, and for an entry's fields in their order.
 class PayloadExtractor final : public ValueReader {
  public:
   PayloadExtractor(const Schema& schema, ValueReader& values, ProgramDescription& out)
-      : values_(values), out_(out), constant_{schema}, delegate_{schema}, segment_{schema} {}
+      : values_(values), out_(out), constant_(schema), delegate_(schema), segment_(schema) {}
 
   ValueNode root() override { return values_.root(); }
   bool has_deprecated() const override { return values_.has_deprecated(); }
@@ -81,9 +91,9 @@ class PayloadExtractor final : public ValueReader {
 
   ValueReader& values_;
   ProgramDescription& out_;
-  const pte::InlineConstantFields constant_;
-  const pte::InlineDelegateFields delegate_;
-  const pte::DescribedSegmentFields segment_;
+  const program::BufferFields constant_;
+  const program::BackendDelegateInlineDataFields delegate_;
+  const DescribedSegmentFields segment_;
   std::vector<std::optional<std::uint64_t>> sizes_;  // of segments, as they say
   std::vector<bool> has_data_;                       // of segments
 };
@@ -92,15 +102,14 @@ class PayloadExtractor final : public ValueReader {
 
 Result<Schema> with_segment_data(Schema schema) {
   FieldType data;
-  data.name = pte::kSegmentData;
+  data.name = kSegmentData;
   data.kind = FieldKind::kInlineVector;
   data.width = 1;
   FieldType alignment;
-  alignment.name = pte::kSegmentAlignment;
+  alignment.name = kSegmentAlignment;
   alignment.width = alignment.natural_alignment = sizeof(std::uint32_t);
-  const std::string table = DataSegmentFields(schema).name();
-  ETSTREAM_TRY(schema.add_field(table, std::move(data)));
-  ETSTREAM_TRY(schema.add_field(table, std::move(alignment)));
+  ETSTREAM_TRY(schema.add_field(program::DataSegmentFields::kName, std::move(data)));
+  ETSTREAM_TRY(schema.add_field(program::DataSegmentFields::kName, std::move(alignment)));
   return schema;
 }
 

@@ -56,7 +56,7 @@ Result<ProgramDescription> read_description(const ByteSource& json, const Progra
 Result<EditableProgram> read_editable_program(const pte::Program& model, const ProgramDescription& program) {
   ETSTREAM_ASSIGN(const auto tables, model.segment_tables());
   ETSTREAM_TRY(
-      check_count(program, model.fields().root.segments.name(), program.segments.size(), tables.size()));
+      check_count(program, model.fields().program.segments.name(), program.segments.size(), tables.size()));
   ETSTREAM_ASSIGN(auto segments, segments_of(program));
   ETSTREAM_ASSIGN(EditableProgram editable, read_editable_program(model, std::move(segments)));
   editable.size = program.metadata.size();

@@ -20,13 +20,13 @@ namespace {
 /// field that is newer than `release`, with kInvalidArgument.
 class ReleaseFields final : public ValueReader {
  public:
-  ReleaseFields(const pte::ProgramFields& fields, ValueReader& values, ExecutorchRelease release)
+  ReleaseFields(const program::Fields& fields, ValueReader& values, ExecutorchRelease release)
       : values_(values), release_(release) {
     if (release >= ExecutorchRelease::k1_3) return;
     // The fields of program.fbs that are newer than 1.0 and matter. Newer tables are reached only through
     // them.
-    newer_ = {fields.extra_tensor.device_type, fields.extra_tensor.device_index,
-              fields.method.non_const_buffer_device};
+    newer_ = {fields.extra_tensor_info.device_type, fields.extra_tensor_info.device_index,
+              fields.execution_plan.non_const_buffer_device};
   }
 
   ValueNode root() override { return values_.root(); }
@@ -199,7 +199,7 @@ Result<FilePlan> lay_out(EditableProgram editable, const ProgramStyle& observed,
 Result<FilePlan> pack_program(const pte::Program& program, ValueReader& values, const ProgramStyle& style,
                               bool has_header) {
   Schema schema = program.view().schema();
-  const BoundField& data = program.fields().inline_delegate.data;
+  const BoundField& data = program.fields().backend_delegate_inline_data.data;
   ETSTREAM_TRY(schema.set_alignment(data.table_name(), data.name(), style.delegates));
   PackOptions options;
   options.header_size = has_header ? style.header : 0;

@@ -29,7 +29,7 @@ constexpr std::array kWriters = {
 Result<std::uint32_t> shared_alignment(const pte::Program& program) {
   std::uint64_t places = kMostInlineAlignment | program.view().file().size();
   ETSTREAM_TRY(for_each(program.inline_delegates(), [&](const pte::InlineDelegate& entry) -> Result<void> {
-    ETSTREAM_ASSIGN(const auto data, entry.vector(program.fields().inline_delegate.data));
+    ETSTREAM_ASSIGN(const auto data, entry.vector(program.fields().backend_delegate_inline_data.data));
     if (data && data->count > 0) places |= data->elements();
     return {};
   }));

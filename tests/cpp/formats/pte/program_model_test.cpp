@@ -46,7 +46,7 @@ TEST_CASE("a program is the same by a schema that a user brings, whatever the nu
   const ByteSource file = source_of(real_program());
   const ProgramFile known = ProgramFile::open(file).value();
   const ProgramFile newer = ProgramFile::open(file, {}, newer_schema(folder)).value();
-  REQUIRE(newer.model().fields().method.index() != known.model().fields().method.index());
+  REQUIRE(newer.model().fields().execution_plan.index() != known.model().fields().execution_plan.index());
 
   Findings findings;
   REQUIRE(newer.verify(findings));
@@ -78,7 +78,7 @@ TEST_CASE("an instruction that the library does not know is an error, not the en
   const pte::Chain chain = method.chains().value().at(0).value();
   const pte::Instruction instruction = chain.instructions().value().at(0).value();
   // The union's type lies in the field before it.
-  FieldType type = real.model().fields().instruction.content.type();
+  FieldType type = real.model().fields().instruction.instr_args.type();
   type.id = 0;
   type.kind = FieldKind::kScalar;
   type.width = type.natural_alignment = 1;
