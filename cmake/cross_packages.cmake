@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # The packages that etstream is built with, for another system than the one that compiles: headers in
-# ETSTREAM_CROSS_PACKAGES/include, and FlatBuffers' sources in ETSTREAM_CROSS_PACKAGES/flatbuffers. Other packages are
-# looked for as usual.
+# ETSTREAM_CROSS_PACKAGES/include, and the sources of FlatBuffers and zlib in folders beside it. Other packages are looked
+# for as usual.
 set(ETSTREAM_CROSS_PACKAGES "" CACHE PATH "The folder that packaging/cross makes")
 
 # Provides a package when it is asked for, so that nothing is built that nobody needs.
@@ -24,6 +24,9 @@ macro(etstream_provide method package)
     # Its macros use __COUNTER__, which all compilers have, but which zig's Clang calls an extension.
     target_compile_options(doctest::doctest INTERFACE -Wno-c2y-extensions)
     set(doctest_FOUND TRUE)
+  elseif("${package}" STREQUAL "ZLIB")
+    set(ETSTREAM_ZLIB_FOLDER ${ETSTREAM_CROSS_PACKAGES}/zlib)
+    set(ZLIB_FOUND TRUE)
   endif()
 endmacro()
 

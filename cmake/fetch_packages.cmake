@@ -70,5 +70,10 @@ macro(etstream_fetch package)
     etstream_download(xxHash https://github.com/Cyan4973/xxHash/archive/refs/tags/v0.8.1.tar.gz
                       3bb6b7d6f30c591dd65aaaff1c8b7a5b94d81687998ca9400082c739a690436c)
     set(XXHASH_INCLUDE_DIR ${etstream_fetched})
+  elseif("${package}" STREQUAL "ZLIB")
+    etstream_download(ZLIB https://github.com/madler/zlib/archive/refs/tags/v1.2.13.tar.gz
+                      1525952a0a567581792613a9723333d7f8cc20b87a81f920fb8bc7e3f2251428)
+    set(ETSTREAM_ZLIB_FOLDER ${etstream_fetched})
+    set(ZLIB_FOUND TRUE)
   endif()
 endmacro()

@@ -19,6 +19,7 @@ HIDDEN = {
     "fmt": "fmt: install libfmt-dev, or let CMAKE_PREFIX_PATH name where it is",
     "nlohmann_json": "nlohmann_json: install nlohmann-json3-dev, or let CMAKE_PREFIX_PATH name where it is",
     "OpenSSL": "OpenSSL: install libssl-dev, or let CMAKE_PREFIX_PATH name where it is",
+    "ZLIB": "ZLIB: install zlib1g-dev, or let CMAKE_PREFIX_PATH name where it is",
     "CLI11": "CLI11: install libcli11-dev, or let CMAKE_PREFIX_PATH name where it is, or give -DETSTREAM_BUILD_COMMAND=OFF",
     "doctest": "doctest: install doctest-dev, or let CMAKE_PREFIX_PATH name where it is, or give -DETSTREAM_BUILD_TESTS=OFF",
     "Threads": "Threads: install libc6-dev, or give -DETSTREAM_BUILD_TESTS=OFF",

@@ -166,13 +166,13 @@ struct Checksums {
 };
 
 Result<Checksums> checksums_of(const ByteSource& data) {
-  Crc32 checksum;
+  std::uint32_t checksum = 0;
   ContentHasher hasher;
   ETSTREAM_TRY(read_pieces(data, [&](std::span<const std::byte> bytes) {
-    checksum.update(bytes);
+    checksum = crc32_of(bytes, checksum);
     hasher.update(bytes);
   }));
-  return Checksums{checksum.value(), hasher.hash()};
+  return Checksums{checksum, hasher.hash()};
 }
 
 /// Reads the bytes of all constants: for their checksums, which come before the bytes, and to store equal
@@ -235,9 +235,9 @@ Result<ZipMember> member_of(std::string_view name, const ArchiveTime& time) {
 }
 
 Result<std::uint32_t> checksum_of(const ByteSource& source) {
-  Crc32 checksum;
-  ETSTREAM_TRY(read_pieces(source, [&](std::span<const std::byte> bytes) { checksum.update(bytes); }));
-  return checksum.value();
+  std::uint32_t checksum = 0;
+  ETSTREAM_TRY(read_pieces(source, [&](std::span<const std::byte> bytes) { checksum = crc32_of(bytes, checksum); }));
+  return checksum;
 }
 
 /// Writes the members of a package into a plan.
@@ -281,9 +281,7 @@ class PackagePlanner {
     ETSTREAM_ASSIGN(auto header,
                     safetensors_header(tensors, {"{", spell, "constants", "constants", package_.alignment}));
     ETSTREAM_ASSIGN(ZipMember member, member_of(package::kConstants, {}));
-    Crc32 checksum;
-    checksum.update(header);
-    member.crc32 = checksum.value();
+    member.crc32 = crc32_of(header);
     member.size = header.size();
     for (const Constant& owner : owners) {
       const auto size = checked_add(member.size, owner.tensor->data.size());

@@ -25,25 +25,26 @@ class PassingChecksum {
   void pass(std::uint64_t offset, std::span<const std::byte> bytes) const {
     const std::scoped_lock lock(mutex_);
     if (offset != passed_) return;
-    crc32_.update(bytes);
-    passed_ += bytes.size();
+    take(bytes);
   }
 
   /// Returns the CRC-32. Errors: those of reading the bytes that have not passed.
   [[nodiscard]] Result<std::uint32_t> value() const {
     const std::scoped_lock lock(mutex_);
     ETSTREAM_ASSIGN(const ByteSource rest, source_.slice(passed_, source_.size() - passed_));
-    ETSTREAM_TRY(read_pieces(rest, [this](std::span<const std::byte> bytes) {
-      crc32_.update(bytes);
-      passed_ += bytes.size();
-    }));
-    return crc32_.value();
+    ETSTREAM_TRY(read_pieces(rest, [this](std::span<const std::byte> bytes) { take(bytes); }));
+    return crc32_;
   }
 
  private:
+  void take(std::span<const std::byte> bytes) const {
+    crc32_ = crc32_of(bytes, crc32_);
+    passed_ += bytes.size();
+  }
+
   const ByteSource source_;
   mutable std::mutex mutex_;  // guards what follows
-  mutable Crc32 crc32_;
+  mutable std::uint32_t crc32_ = 0;
   mutable std::uint64_t passed_ = 0;
 };
 
