@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/bundled_program.h"
 
+#include "bundled_program_fields_generated.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/program.h"

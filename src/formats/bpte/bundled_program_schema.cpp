@@ -2,6 +2,7 @@
 #include "formats/bpte/bundled_program_schema.h"
 
 #include "bundled_program_bfbs_generated.h"
+#include "bundled_program_fields_generated.h"
 #include "core/base/match.h"
 #include "etstream/bundled_program.h"
 #include "flatbuffer/schema.h"

@@ -6,7 +6,6 @@
 
 #include <vector>
 
-#include "bundled_program_fields_generated.h"
 #include "etstream/result.h"
 #include "etstream/writer_version.h"
 #include "flatbuffer/schema.h"
@@ -14,6 +13,9 @@
 #include "flatbuffer/struct_reader.h"
 
 namespace etstream {
+namespace bundled_program {
+struct Fields;  // bundled_program_fields_generated.h
+}
 
 /// Returns the schema that is compiled in; the same object at every call.
 [[nodiscard]] Result<const Schema*> bundled_program_schema();

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "bundled_program_fields_generated.h"
 #include "core/base/checked.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
