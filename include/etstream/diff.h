@@ -43,7 +43,7 @@ struct DiffEntry {
   std::string in_a;     // what each file has: "3 calls"; "" for nothing
   std::string in_b;
   /// The differences in numbers, for data that both files have in one type and shape, and whose elements are
-  /// known.
+  /// known. Of payloads that overlap very often, only the first have them.
   std::optional<ElementDifference> elements = std::nullopt;
 };
 

@@ -79,7 +79,7 @@ Result<bool> DiffList::compare_data(std::string_view subject, const NamedPiece& 
   ETSTREAM_ASSIGN(const auto different, shared_->comparisons.first_difference(a.data, b.data));
   if (!different) return true;
   ETSTREAM_ASSIGN(const auto compared, shared_->elements.compare(a, b));
-  const bool is_tolerated = compared && compared->passes && shared_->elements.has_tolerance();
+  const bool is_tolerated = compared && compared->passes && has_tolerance();
   const auto told = [](const NamedPiece& piece) {
     std::string out = piece.key.empty() ? "" : text("key {}, ", piece.key);
     if (!piece.what.empty()) out += text("{}, ", piece.what);

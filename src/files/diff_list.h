@@ -70,6 +70,7 @@ class DiffList {
   /// Returns whether nothing that was added since differs, in content or in elements within the tolerance.
   [[nodiscard]] bool is_same() const { return !has_content() && !has_tolerated(); }
   [[nodiscard]] bool has_tolerated() const { return shared_->tolerated > tolerated_before_; }
+  [[nodiscard]] bool has_tolerance() const noexcept { return shared_->elements.has_tolerance(); }
   /// Returns the names that the keys of named data stand for, in both files.
   [[nodiscard]] const KeyNames& names_a() const { return shared_->options.names_a; }
   [[nodiscard]] const KeyNames& names_b() const { return shared_->options.names_b; }

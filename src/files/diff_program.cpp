@@ -148,25 +148,24 @@ Payloads other_named_data(const NamedPieces& all, const std::set<std::string>& c
 
 using PayloadPairs = std::map<std::string, std::pair<const NamedPiece*, const NamedPiece*>>;
 
-/// Compares the bytes of payloads, as far as both files are large enough for what is read: payloads may lie
-/// in each other.
+/// Compares the bytes of payloads, which may be shared and lie in each other, in time that grows with the
+/// sizes of both files.
 class PayloadComparison {
  public:
-  PayloadComparison(const ByteSource& a, const ByteSource& b) : budget_a_(a), budget_b_(b) {}
+  PayloadComparison(const ByteSource& a, const ByteSource& b)
+      : budget_(text("{} and {}", a.name(), b.name()), a.size() + b.size()) {}
 
   /// Returns the payloads that differ. Leaves out payloads with equal bytes under one key, and pairs of equal
   /// shape and bytes under two keys, as constants without names get new numbers when one is added. Error:
-  /// kTooLarge for files whose payloads share their bytes too often.
+  /// kTooLarge for files whose payloads share their bytes often, and in one file in other ways than in the
+  /// other.
   Result<PayloadPairs> changed(const PayloadPairs& all) {
     PayloadPairs changed;
     std::set<std::string_view> in_a;
     std::set<std::string_view> in_b;
     for (const auto& [key, both] : all) {
-      const bool is_alike = both.first && both.second && both.first->what == both.second->what;
-      if (is_alike) {
-        ETSTREAM_TRY(budget_a_.spend(both.first->data.size()));
-        ETSTREAM_TRY(budget_b_.spend(both.second->data.size()));
-        ETSTREAM_ASSIGN(const bool same, same_bytes(both.first->data, both.second->data));
+      if (both.first && both.second && both.first->what == both.second->what) {
+        ETSTREAM_ASSIGN(const bool same, are_same(both.first->data, both.second->data));
         if (same) continue;
       }
       changed[key] = both;
@@ -176,13 +175,14 @@ class PayloadComparison {
     std::multimap<std::pair<std::string, ContentHash>, std::string> hashes_of_b;
     for (const auto& [key, both] : changed) {
       if (!both.second || !in_a.contains(both.second->what)) continue;
-      ETSTREAM_ASSIGN(const ContentHash hash, read(both.second->data, budget_b_));
-      hashes_of_b.emplace(std::pair(both.second->what, hash), key);
+      ETSTREAM_ASSIGN(const auto hash, affordable_hash(both.second->data));
+      if (hash) hashes_of_b.emplace(std::pair(both.second->what, *hash), key);
     }
     for (auto& [key, both] : changed) {
       if (!both.first || !in_b.contains(both.first->what)) continue;
-      ETSTREAM_ASSIGN(const ContentHash hash, read(both.first->data, budget_a_));
-      const auto same = hashes_of_b.find({both.first->what, hash});
+      ETSTREAM_ASSIGN(const auto hash, affordable_hash(both.first->data));
+      if (!hash) continue;
+      const auto same = hashes_of_b.find({both.first->what, *hash});
       if (same == hashes_of_b.end()) continue;
       both.first = nullptr;
       changed[same->second].second = nullptr;
@@ -191,14 +191,44 @@ class PayloadComparison {
     return changed;
   }
 
- private:
-  static Result<ContentHash> read(const ByteSource& data, FileBudget& budget) {
-    ETSTREAM_TRY(budget.spend(data.size()));
-    return hash_of(data);
+  /// Adds the difference of two payloads. Leaves out that of their elements once the budget is spent, unless
+  /// it decides whether they are the same: then it is an error.
+  Result<void> compare(DiffList& list, const std::string& name, NamedPiece a, NamedPiece b) {
+    const std::pair places(a.data.place(), b.data.place());
+    const auto [afforded, is_new] = afforded_.try_emplace(places, false);
+    if (is_new) {
+      auto spent = budget_.spend(a.data.size());
+      if (!spent && list.has_tolerance()) return spent;
+      afforded->second = spent.has_value();
+    }
+    if (!afforded->second) a.layout = b.layout = std::nullopt;
+    ETSTREAM_TRY(list.compare_data(name, a, b));
+    return {};
   }
 
-  FileBudget budget_a_;
-  FileBudget budget_b_;
+ private:
+  Result<bool> are_same(const ByteSource& a, const ByteSource& b) {
+    if (a.size() != b.size()) return false;
+    const std::uint64_t before = comparisons_.compared();
+    ETSTREAM_ASSIGN(const auto difference, comparisons_.first_difference(a, b));
+    ETSTREAM_TRY(budget_.spend(comparisons_.compared() - before));
+    return !difference;
+  }
+
+  /// Returns the hash of a payload, and nothing once the budget is spent: then two keys of one content are
+  /// told as two payloads.
+  Result<std::optional<ContentHash>> affordable_hash(const ByteSource& data) {
+    const auto [known, is_new] = hashes_.try_emplace(data.place());
+    if (is_new && budget_.spend(data.size()).has_value()) {
+      ETSTREAM_ASSIGN(known->second, hash_of(data));
+    }
+    return known->second;
+  }
+
+  FileBudget budget_;
+  Comparisons comparisons_;
+  std::map<std::pair<SourcePlace, SourcePlace>, bool> afforded_;  // pairs whose elements may be compared
+  std::map<SourcePlace, std::optional<ContentHash>> hashes_;
 };
 
 Result<void> compare_payloads(DiffList& list, PayloadComparison& comparison, const Payloads& a,
@@ -207,7 +237,7 @@ Result<void> compare_payloads(DiffList& list, PayloadComparison& comparison, con
                   comparison.changed(by_key<NamedPiece>(a, b, &NamedPiece::name)));
   for (const auto& [name, both] : changed) {
     if (both.first && both.second && both.first->what == both.second->what) {
-      ETSTREAM_TRY(list.compare_data(name, *both.first, *both.second));
+      ETSTREAM_TRY(comparison.compare(list, name, *both.first, *both.second));
     } else {
       list.compare(name, piece_text(both.first), piece_text(both.second));
     }

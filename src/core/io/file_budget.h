@@ -43,7 +43,7 @@ class FileBudget {
   Result<void> spend(std::uint64_t bytes) {
     if (bytes > payloads_left_) {
       return error_in(ErrorCode::kTooLarge, name_,
-                      "expected payloads that share its {} bytes at most {} times on average, found more",
+                      "expected payloads that share {} bytes at most {} times on average, found more",
                       file_size_, kMostSharing);
     }
     payloads_left_ -= bytes;

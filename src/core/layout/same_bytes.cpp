@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <memory>
 #include <numeric>
 #include <span>
 #include <tuple>
@@ -83,33 +85,54 @@ Result<void> find_equal(const std::vector<ByteSource>& sources, Samples samples,
 
 Result<std::optional<std::uint64_t>> first_difference(const ByteSource& a, const ByteSource& b) {
   if (a.place() == b.place()) return std::optional<std::uint64_t>();
+  constexpr std::uint64_t kMostPiece = std::uint64_t{1} << 18;
   const std::uint64_t common = std::min(a.size(), b.size());
-  std::vector<std::byte> left(std::min<std::uint64_t>(common, std::uint64_t{1} << 18));
-  std::vector<std::byte> right(left.size());
-  for (std::uint64_t at = 0; at < common;) {
-    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(left.size(), common - at));
-    ETSTREAM_TRY(a.read_at(at, std::span(left).first(n)));
-    ETSTREAM_TRY(b.read_at(at, std::span(right).first(n)));
+  const auto most = static_cast<std::size_t>(std::min(common, kMostPiece));
+  const auto left = std::make_unique_for_overwrite<std::byte[]>(most);
+  const auto right = std::make_unique_for_overwrite<std::byte[]>(most);
+  std::uint64_t piece = 256;  // as most sources that differ do so at the start
+  for (std::uint64_t at = 0; at < common; piece = std::min(4 * piece, kMostPiece)) {
+    const auto n = static_cast<std::size_t>(std::min(piece, common - at));
+    ETSTREAM_TRY(a.read_at(at, std::span(left.get(), n)));
+    ETSTREAM_TRY(b.read_at(at, std::span(right.get(), n)));
     a.drop_pages(at, n);
     b.drop_pages(at, n);
-    if (std::memcmp(left.data(), right.data(), n) == 0) {  // faster than mismatch()
-      at += n;
-      continue;
+    if (std::memcmp(left.get(), right.get(), n) != 0) {  // faster than mismatch()
+      const auto different = std::mismatch(left.get(), left.get() + n, right.get()).first;
+      return std::optional(at + static_cast<std::uint64_t>(different - left.get()));
     }
-    const auto end = left.begin() + static_cast<std::ptrdiff_t>(n);
-    const auto different = std::mismatch(left.begin(), end, right.begin()).first;
-    return std::optional(at + static_cast<std::uint64_t>(different - left.begin()));
+    at += n;
   }
   return a.size() == b.size() ? std::nullopt : std::optional(common);
 }
 
 Result<std::optional<std::uint64_t>> Comparisons::first_difference(const ByteSource& a, const ByteSource& b) {
-  const std::pair places(a.place(), b.place());
-  const auto known = known_.find(places);
-  if (known != known_.end()) return known->second.difference;
-  ETSTREAM_ASSIGN(const auto difference, etstream::first_difference(a, b));
-  known_.emplace(places, Known{a, b, difference});
-  return difference;
+  if (a.place() == b.place()) return std::optional<std::uint64_t>();
+  const std::uint64_t begin = a.place().begin;
+  const std::uint64_t common = std::min(a.size(), b.size());
+  const std::tuple key(a.place().storage, b.place().storage, b.place().begin - begin);
+  auto& runs = known_.try_emplace(key, Aligned{a, b}).first->second.runs;
+  auto run = runs.upper_bound(begin);
+  if (run != runs.begin() && std::prev(run)->second.end >= begin) {
+    --run;
+  } else {
+    run = runs.emplace_hint(run, begin, Aligned::Run{begin});
+  }
+  Aligned::Run& known = run->second;
+  while (!known.ends_in_difference && known.end < begin + common) {
+    const auto next = std::next(run);
+    const std::uint64_t stop = next == runs.end() ? begin + common : std::min(begin + common, next->first);
+    ETSTREAM_ASSIGN(const ByteSource one, a.slice(known.end - begin, stop - known.end));
+    ETSTREAM_ASSIGN(const ByteSource other, b.slice(known.end - begin, stop - known.end));
+    ETSTREAM_ASSIGN(const auto difference, etstream::first_difference(one, other));
+    compared_ += difference.value_or(one.size());
+    known = {known.end + difference.value_or(one.size()), difference.has_value()};
+    if (next == runs.end() || known.end != next->first) continue;
+    known = next->second;
+    runs.erase(next);
+  }
+  if (known.end < begin + common) return std::optional(known.end - begin);
+  return a.size() == b.size() ? std::nullopt : std::optional(common);
 }
 
 Result<bool> same_bytes(const ByteSource& a, const ByteSource& b) {

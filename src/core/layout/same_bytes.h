@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,20 +21,29 @@ namespace etstream {
 /// the same. Does not read sources that are at one place.
 [[nodiscard]] Result<std::optional<std::uint64_t>> first_difference(const ByteSource& a, const ByteSource& b);
 
-/// Finds first differences, and reads each pair of places once, however many names they have.
+/// Finds first differences. Bytes of one source are read once for each distance to the bytes of the other
+/// that they are compared with, in however many pairs they lie: pairs may share places, and overlap.
 class Comparisons {
  public:
   /// Does the same as first_difference().
   [[nodiscard]] Result<std::optional<std::uint64_t>> first_difference(const ByteSource& a,
                                                                       const ByteSource& b);
+  /// Returns how many bytes were found to be equal by reading them.
+  [[nodiscard]] std::uint64_t compared() const noexcept { return compared_; }
 
  private:
-  struct Known {
-    ByteSource a;  // which keeps its place from being that of another source
+  /// Bytes of two storages that are at one distance from each other.
+  struct Aligned {
+    struct Run {
+      std::uint64_t end = 0;  // up to where the bytes are equal
+      bool ends_in_difference = false;
+    };
+    ByteSource a;  // which keeps its storage from being that of another source
     ByteSource b;
-    std::optional<std::uint64_t> difference;
+    std::map<std::uint64_t, Run> runs = {};  // by where they begin in the storage of a
   };
-  std::map<std::pair<SourcePlace, SourcePlace>, Known> known_;
+  std::map<std::tuple<const ByteStorage*, const ByteStorage*, std::uint64_t>, Aligned> known_;
+  std::uint64_t compared_ = 0;
 };
 
 [[nodiscard]] Result<bool> same_bytes(const ByteSource& a, const ByteSource& b);

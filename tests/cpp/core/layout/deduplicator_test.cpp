@@ -87,6 +87,31 @@ TEST_CASE("two places are compared once, and one place with itself never") {
   CHECK(one->bytes_read() == read);
 }
 
+TEST_CASE("places that overlap are compared once where they do, in any order") {
+  constexpr std::uint64_t kDifferent = 900'000;
+  constexpr std::uint64_t kStep = 1000;
+  for (const bool is_backward : {false, true}) {
+    CAPTURE(is_backward);
+    const auto one = bytes();
+    const auto other = bytes(kDifferent);
+    Comparisons comparisons;
+    for (std::uint64_t i = 0; i < 100; ++i) {
+      const std::uint64_t begin = kStep * (is_backward ? 99 - i : i);
+      const auto part = [&](const std::shared_ptr<CountedBytes>& all) {
+        return ByteSource(all).slice(begin, kSize - begin - 10).value();
+      };
+      CHECK(comparisons.first_difference(part(one), part(other)).value() == kDifferent - begin);
+      CHECK_FALSE(comparisons.first_difference(part(one), part(one)).value());
+    }
+    CHECK(comparisons.compared() == kDifferent);
+    CHECK(other->bytes_read() <= kSize);
+    // The same bytes at another distance are others.
+    const auto before = ByteSource(one).slice(kDifferent - 1, kStep).value();
+    CHECK(comparisons.first_difference(before, ByteSource(other).slice(kDifferent, kStep).value()).value() ==
+          0);
+  }
+}
+
 TEST_CASE("empty sources are equal") {
   const std::vector all = {std::make_shared<CountedBytes>(""), bytes(), std::make_shared<CountedBytes>("")};
   CHECK(found(all) == std::vector<std::uint32_t>{0, 1, 0});
