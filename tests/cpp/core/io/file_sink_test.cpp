@@ -14,6 +14,7 @@
 #include <csignal>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -107,6 +108,32 @@ TEST_CASE("a large file is copied, and stays as it was") {
     CHECK((content_of(folder / "in") == content));
     CHECK(source.check_unchanged());
   }
+}
+
+/// A storage whose ranges can be shared, as it says.
+class SharedStorage final : public ByteStorage {
+ public:
+  explicit SharedStorage(std::uint64_t size) : size_(size) {}
+
+  std::uint64_t size() const noexcept override { return size_; }
+  std::string name() const override { return "shared"; }
+  Result<void> read_at(std::uint64_t, std::span<std::byte>) const override { return {}; }
+  bool clone_range(std::uint64_t, std::uint64_t, int, std::uint64_t) const noexcept override { return true; }
+
+ private:
+  std::uint64_t size_;
+};
+
+TEST_CASE("what is smaller than 256 KiB is not shared with its source, and of larger ones whole blocks are") {
+  const TemporaryFolder folder;
+  const auto sink = open_sink(folder.path() + "/out");
+  const auto shared = [&](std::uint64_t size, std::uint64_t offset) {
+    return sink->clone_range(ByteSource(std::make_shared<SharedStorage>(size)), offset);
+  };
+  CHECK(shared((256 << 10) - 1, 0) == 0);
+  CHECK(shared(256 << 10, 0) == 256 << 10);
+  CHECK(shared((256 << 10) + 1, 1 << 20) == 256 << 10);
+  CHECK(shared(256 << 10, (1 << 20) + 1) == 0);
 }
 
 TEST_CASE("a file in the current folder is written") {

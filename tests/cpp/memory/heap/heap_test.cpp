@@ -2,12 +2,17 @@
 //
 // The out-of-core heap, and the table of its blocks against a shadow of them.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/mman.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <map>
@@ -17,6 +22,25 @@
 
 #include "memory/heap/block_table.h"
 #include "memory/heap/heap_posix.h"
+#include "memory/heap/spill_file.h"
+
+#if defined(__linux__)
+namespace {
+
+bool can_make_holes = true;
+
+}  // namespace
+
+/// Takes the place of the C library's.
+extern "C" int fallocate(int file, int mode, ::off_t offset, ::off_t size) {
+  if (can_make_holes || (mode & FALLOC_FL_PUNCH_HOLE) == 0) {
+    return static_cast<int>(::syscall(SYS_fallocate, file, mode, offset, size));
+  }
+  errno = EOPNOTSUPP;
+  return -1;
+}
+
+#endif
 
 namespace etstream::heap::heap_test {
 namespace {
@@ -273,9 +297,13 @@ TEST_CASE("after a fork parent and child each have their own") {
   const auto heap = open_heap();
   unsigned char* const block = allocate(*heap, 8 * kMiB);
   unsigned char* const freed = allocate(*heap, 8 * kMiB);
+  heap->release(allocate(*heap, 8 * kMiB));
   std::memset(block, 1, 8 * kMiB);
   std::memset(freed, 2, 8 * kMiB);
+  CHECK(heap->use().peak.load() == 24 * kMiB);
   const int exit_code = in_child(*heap, [&] {
+    const auto& use = heap->use();
+    if (use.blocks.load() != 0 || use.live.load() != 16 * kMiB || use.peak.load() != 16 * kMiB) return 2;
     const bool is_seen = block[0] == 1 && freed[8 * kMiB - 1] == 2;
     std::memset(block, 3, 8 * kMiB);
     heap->release(freed);
@@ -331,6 +359,29 @@ TEST_CASE("the size of any address is that of the block that begins there, or no
   heap->release(block);
   CHECK(heap->size_of_any(block) == 0);
 }
+
+#if defined(__linux__)
+TEST_CASE("a part of the file that was emptied is zeros, whether or not the file system can make holes") {
+  for (const bool can : {true, false}) {
+    CAPTURE(can);
+    SpillFile file;
+    REQUIRE_FALSE(file.open("/var/tmp", 4 * kMiB));
+    void* const reserved = ::mmap(nullptr, kMiB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(reserved != MAP_FAILED);
+    const FilePart part{static_cast<std::byte*>(reserved), 2 * kMiB, kMiB};
+    REQUIRE(file.map(part, true) == 0);
+    std::memset(part.address, 1, part.size);
+    can_make_holes = can;
+    file.empty(part);
+    can_make_holes = true;
+    CHECK(std::all_of(part.address, part.address + part.size,
+                      [](std::byte byte) { return byte == std::byte{0}; }));
+    REQUIRE(::munmap(reserved, kMiB) == 0);
+    file.close();
+  }
+}
+
+#endif
 
 TEST_CASE("zeros are zeros where a freed block was locked in memory") {
   const auto heap = open_heap();
