@@ -149,6 +149,18 @@ def test_an_index_of_torch_files_is_one_checkpoint(etstream: Etstream, tmp_path:
     assert "is file 1 of 2 of a set" in etstream.attempt("verify", tmp_path / "a.bin").stderr
 
 
+def test_data_that_torch_skipped_is_read_as_zeros_and_told(etstream: Etstream, tmp_path: Path) -> None:
+    path = tmp_path / "skipped.pt"
+    with torch.serialization.skip_data():
+        torch.save({"w": torch.ones(1000), "none": torch.ones(0)}, path)
+    for mmap in (False, True):
+        assert same(torch.load(path, mmap=mmap), read_back(etstream, path))
+    found = etstream.verify(path)
+    assert found.errors == []
+    assert "1 member without a checksum, which would tell damage, such as 'skipped/data/0'" in found.warnings[0]
+    assert "1 of them holds only zeros" in found.warnings[0]
+
+
 class Exported(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -11,6 +11,7 @@
 #include "core/base/repeated.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "core/io/paged_reader.h"
 #include "formats/torch/torch_archive.h"
 #include "formats/torch/unpickler.h"
 #include "formats/zip/zip.h"
@@ -156,9 +157,26 @@ Result<void> verify_checksums(const ByteSource& file, Findings& findings) {
                                file.name()));
     return {};
   }
+  const ZipMember* without = nullptr;  // the first that has no checksum
+  std::size_t count = 0;
+  std::size_t of_zeros = 0;
   for (const ZipMember& member : archive.members) {
+    if (member.crc32 == 0 && member.size != 0) {  // within torch.serialization.skip_data()
+      ETSTREAM_ASSIGN(const auto nonzero, find_nonzero(file, member.offset, member.offset + member.size));
+      if (without == nullptr) without = &member;
+      ++count;
+      if (!nonzero) ++of_zeros;
+      continue;
+    }
     ETSTREAM_ASSIGN(auto damage, find_damage(file, member));
     if (damage) add_error(findings, *std::move(damage));
+  }
+  if (without != nullptr) {
+    add_warning(findings,
+                text("{}: {} without a checksum, which would tell damage, such as {}: torch saved the file "
+                     "within skip_data(); {} of them {} only zeros, as data that was never filled in",
+                     file.name(), counted(count, "member"), quote(without->name), of_zeros,
+                     of_zeros == 1 ? "holds" : "hold"));
   }
   return {};
 }

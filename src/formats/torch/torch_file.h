@@ -22,8 +22,8 @@ namespace etstream {
 [[nodiscard]] Result<std::vector<CheckpointTensor>> open_torch_file(const ByteSource& file);
 
 /// Reads all members of `file`, which open_torch_file() opens. Adds an error for each member whose bytes have
-/// another checksum than the archive says, and a warning for each without one, as torch can leave them out.
-/// Errors: those of reading.
+/// another checksum than the archive says, and a warning if there are members without one, as torch can leave
+/// out checksums, and with them the data. Errors: those of reading.
 [[nodiscard]] Result<void> verify_checksums(const ByteSource& file, Findings& findings);
 
 }  // namespace etstream

@@ -12,6 +12,7 @@
 #include "core/base/text.h"
 #include "etstream/torch_file.h"
 #include "etstream/write.h"
+#include "file_bytes.h"
 #include "formats/torch/torch_archive.h"
 #include "formats/torch/torch_types.h"
 #include "test_errors.h"
@@ -209,6 +210,25 @@ TEST_CASE("each member whose bytes have another checksum is an error, where ther
   CHECK(none.warnings[0].message ==
         "memory: its members have no checksums, which would tell damaged ones; "
         "torch writes them by default");
+}
+
+TEST_CASE("members that torch left without data are told, and are no damage") {
+  std::string file =
+      torch_file(whole(small_tensor()), {{"data/0", std::string(8, '\0')}, {"data/1", "89"}, {"data/2", ""}});
+  const ZipArchive archive = read_zip(source_of(file)).value();
+  for (const ZipMember& member : archive.members) {
+    if (member.name != "archive/data/0" && member.name != "archive/data/1") continue;
+    put_at(file, member.offset + member.size + 4, std::uint32_t{0});  // behind the descriptor's signature
+    put_at(file, file.rfind(member.name) - zip::kCentralSize + 16, std::uint32_t{0});
+  }
+  Findings found;
+  REQUIRE(verify_checksums(source_of(file), found));
+  CHECK(found.ok());
+  REQUIRE(found.warnings.size() == 1);
+  CHECK(
+      found.warnings[0].message ==
+      "memory: 2 members without a checksum, which would tell damage, such as 'archive/data/0': torch saved "
+      "the file within skip_data(); 1 of them holds only zeros, as data that was never filled in");
 }
 
 TEST_CASE("a zip archive that torch did not write is refused") {
