@@ -79,7 +79,8 @@ void require_apart(const PlansAndOutputs& files) {
 
 /// Layouts and their outputs. Outputs at paths are committed in order once all are written, or none is. Bytes
 /// in other outputs can't be taken back.
-void write_plans(const PlansAndOutputs& files, bool sync, nb::handle progress, nb::handle max_disk) {
+void write_plans(PlansAndOutputs files, bool sync, nb::handle progress, nb::handle max_disk) {
+  for (auto& [plan, output] : files) output = asked(output);
   const nb::object callback = progress_callback(progress);
   const auto most = disk_limit(max_disk);
   require_apart(files);

@@ -245,6 +245,10 @@ bool is_path(nb::handle object) {
   return nb::isinstance<nb::str>(object) || nb::hasattr(object, "__fspath__");
 }
 
+nb::object asked(nb::handle object) {
+  return nb::module_::import_("etstream._arguments").attr("asked")(object);
+}
+
 std::string path_of(nb::handle object) {
   PyObject* bytes = nullptr;
   if (PyUnicode_FSConverter(object.ptr(), &bytes) == 0) throw nb::python_error();

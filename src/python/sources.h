@@ -27,6 +27,9 @@ namespace etstream::python {
 /// Returns a path, a str or an os.PathLike, in the operating system's form. Raises TypeError for something
 /// else.
 [[nodiscard]] std::string path_of(nb::handle object);
+/// Returns the path that an os.PathLike stands for, which could answer otherwise the next time; another
+/// object as it is.
+[[nodiscard]] nb::object asked(nb::handle object);
 [[nodiscard]] std::vector<std::string> paths_of(const std::vector<nb::object>& objects);
 
 /// Returns the bytes that `object` stands for: a Source; a path; anything with the buffer protocol,

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,62 @@ import ml_dtypes
 import numpy
 import pytest
 import torch
+from etstream.executorch import load_fat
+
+SCHEMA = Path(__file__).resolve().parents[2] / "schema" / "program.fbs"
+
+
+class OneAnswer(os.PathLike[str]):
+    """A path that is asked for once, as the next answer could be another."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.asked = path, 0
+
+    def __fspath__(self) -> str:
+        self.asked += 1
+        assert self.asked == 1, f"{self.path.name} was asked for again"
+        return str(self.path)
+
+
+ASKING: dict[str, Callable[[Callable[[str], Any]], object]] = {
+    "rewrite_program": lambda path: etstream.rewrite_program(path("a.pte"), path("b.pte"), constants_to=path("b.ptd")),
+    "plan_program": lambda path: etstream.plan_program(path("a.pte")),
+    "FilePlan.write": lambda path: etstream.plan_program(path("a.pte")).program.write(path("b.pte")),
+    "convert": lambda path: etstream.convert(path("a.bpte"), path("b.bpte"), format="segmented"),
+    "write_tensor_data": lambda path: etstream.write_tensor_data(path("a.pte"), path("b.ptd")),
+    "write_tensor_data_shards": lambda path: etstream.write_tensor_data_shards(
+        path("a.pte"), path("b.ptd"), max_size="1G"
+    ),
+    "share_weights": lambda path: etstream.share_weights(
+        [path("a.pte"), path("same.pte")], path("b.ptd"), folder=path("folder"), least_size=1
+    ),
+    "inspect": lambda path: etstream.inspect(path("a.pte"), html=path("b.html")),
+    "ExactJson": lambda path: etstream.ExactJson(path("program.fbs")),
+    "ExactJson.compile": lambda path: etstream.ExactJson(SCHEMA).compile(path("a.json"), path("b.pte")),
+    "ExactJson.decompile": lambda path: etstream.ExactJson(SCHEMA).decompile(path("a.pte"), path("b.json")),
+    "load_fat": lambda path: load_fat(path("a.fat")),
+}
+
+
+@pytest.mark.parametrize("call", ASKING.values(), ids=ASKING)
+def test_a_path_is_asked_for_once(
+    call: Callable[[Callable[[str], Any]], object], program: Path, cases: Path, tmp_path: Path
+) -> None:
+    for name in ("a.pte", "same.pte"):
+        shutil.copy(program, tmp_path / name)
+    for schema in SCHEMA.parent.glob("*.fbs"):
+        shutil.copy(schema, tmp_path)
+    etstream.bundle(program, cases, tmp_path / "a.bpte")
+    etstream.write_fat_container({"a": program}, tmp_path / "a.fat")
+    etstream.ExactJson(SCHEMA).decompile(program, tmp_path / "a.json", file_name=str(program))
+    given: list[OneAnswer] = []
+
+    def path(name: str) -> OneAnswer:
+        given.append(OneAnswer(tmp_path / name))
+        return given[-1]
+
+    call(path)
+    assert [one.asked for one in given] == [1] * len(given)
 
 
 def test_a_word_that_is_no_choice_is_an_error_of_etstreams(program: Path, cases: Path, tmp_path: Path) -> None:

@@ -60,6 +60,12 @@ def alignment(argument: str, value: int | str | None) -> int | None:
     return size(argument, value, most=UINT32)
 
 
+def asked(given: Value | os.PathLike[str]) -> Value | str:
+    """Returns the path that an os.PathLike stands for, and anything else as it is. What is needed twice is asked once,
+    as the next answer could be another."""
+    return os.fsdecode(given) if isinstance(given, os.PathLike) else given
+
+
 def several(argument: str, kind: str, given: Iterable[Value]) -> list[Value]:
     """Returns the given elements as a list. Raises TypeError for a lone str, bytes or path: nobody means its
     characters."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from etstream import _core
-from etstream._arguments import alignment, by_name, several
+from etstream._arguments import alignment, asked, by_name, several
 from etstream._errors import InvalidArgumentError
 from etstream._programs import MetadataValue, plan_program
 from etstream._progress import Progress
@@ -189,6 +189,7 @@ def convert(
         CorruptError: the bundle is damaged.
         TooLargeError: a BP08 file would be over 2 GiB.
     """
+    bundle = asked(bundle)
     with _core.Inputs(bundle):
         plan = _core.BundledProgramFile(bundle).plan_as(format, hash)
         plan.write(output, sync=sync, progress=progress, max_disk=max_disk)

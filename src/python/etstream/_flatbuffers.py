@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from etstream import _core
-from etstream._arguments import size
+from etstream._arguments import asked, size
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
 
@@ -29,8 +29,8 @@ class ExactJson:
 
         Raises CorruptError with file and line, UnsupportedError, TooLargeError over 16 MiB.
         """
-        self._schema = _core.ExactJson(schema, include_folders)
-        self._name = os.fspath(schema)
+        self._name = asked(schema)
+        self._schema = _core.ExactJson(self._name, include_folders)
 
     def __repr__(self) -> str:
         return f"<etstream.ExactJson of {self._name}>"
@@ -52,8 +52,9 @@ class ExactJson:
             CorruptError: the source is not JSON.
             TooLargeError: the flatbuffer would reach 2 GiB.
         """
+        json = asked(json)
         if folder is None:
-            folder = os.path.dirname(json) if isinstance(json, (str, os.PathLike)) else ""
+            folder = os.path.dirname(json) if isinstance(json, str) else ""
         return self._schema.plan(json, folder, order)
 
     def compile(
@@ -100,6 +101,7 @@ class ExactJson:
         Raises:
             CorruptError: the file does not fit the schema; the message has the offset.
         """
+        file, output = asked(file), asked(output)
         if file_name is None:
             file_name = _name_from(output, file)
         with _core.Inputs():
@@ -118,9 +120,9 @@ class ExactJson:
 
 def _name_from(output: OutputLike, file: SourceLike) -> str:
     """Returns the path by which JSON at `output` refers to `file`; for a source that is no file, its name."""
-    if not isinstance(file, (str, os.PathLike)):
+    if not isinstance(file, str):
         return _core.Source(file).name
     path = os.path.abspath(file)
-    if not isinstance(output, (str, os.PathLike)):
+    if not isinstance(output, str):
         return path
     return os.path.relpath(path, os.path.dirname(os.path.abspath(output)))

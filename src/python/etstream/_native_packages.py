@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from etstream import _core
-from etstream._arguments import alignment, names
+from etstream._arguments import alignment, asked, names
 from etstream._errors import InvalidArgumentError
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
@@ -71,6 +71,7 @@ def write_native_package(
 
     Returns the plan, whose size is that of the file. NativePackageFile reads it.
     """
+    constants = asked(constants)
     with _core.Inputs(constants):
         plan = plan_native_package(graph, constants, mutable_keys=mutable_keys, align=align, modified=modified)
         plan.write(output, sync=sync, progress=progress, max_disk=max_disk)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeGuard
 
 from etstream import _core
-from etstream._arguments import alignment, by_name, names, size
+from etstream._arguments import alignment, asked, by_name, names, size
 from etstream._errors import InvalidArgumentError, NoSuchNameError
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
@@ -96,8 +96,9 @@ def plan_program(
     """
     if keys and not constants_out:
         raise InvalidArgumentError("keys are those of constants that are moved out: give constants_out too")
+    program = asked(program)
     if folder is None:
-        folder = os.path.dirname(program) if isinstance(program, (str, os.PathLike)) else ""
+        folder = os.path.dirname(program) if isinstance(program, str) else ""
     options = _core.ProgramPlanOptions(
         segment_alignment=alignment("segment_alignment", segment_alignment),
         constant_tensor_alignment=alignment("constant_tensor_alignment", constant_tensor_alignment),
@@ -166,6 +167,7 @@ def rewrite_program(
 
     Returns the plan. The other arguments, and what is raised, are those of plan_program().
     """
+    program = asked(program)
     with _core.Inputs(program):
         plan = plan_program(
             program,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 from etstream import _core
-from etstream._arguments import UINT64, integer, size
+from etstream._arguments import UINT64, asked, integer, size
 from etstream._errors import InvalidArgumentError
 from etstream._programs import all_shards, is_path
 from etstream._types import OutputLike, SourceLike
@@ -149,6 +149,7 @@ def inspect(
         UnsupportedError: the file is of another kind.
         CorruptError: the file is damaged.
     """
+    file = asked(file)
     with _core.Inputs():
         known = _key_names(names)
         report: dict[str, Any] = json.loads(_core.inspect(file, duplicates, known))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from etstream import _core
-from etstream._arguments import alignment, by_name, several, size
+from etstream._arguments import alignment, asked, by_name, several, size
 from etstream._errors import InvalidArgumentError
 from etstream._programs import shard_outputs
 from etstream._progress import Progress
@@ -103,6 +103,7 @@ def share_weights(
     """
     if folder is None and fat is None:
         raise InvalidArgumentError("give a folder for the programs, or a fat container for them, or both")
+    folder = asked(folder)
     with _core.Inputs():
         plan = plan_shared_weights(
             _by_name(programs),
@@ -128,7 +129,7 @@ def share_weights(
 
 
 @contextmanager
-def _new_folder(path: str | os.PathLike[str] | None, sync: bool) -> Iterator[None]:
+def _new_folder(path: str | None, sync: bool) -> Iterator[None]:
     """Makes the folder unless it is there, and removes it again after an error."""
     made = path if path is not None and _core.make_folder(path, sync=sync) else None
     try:
@@ -143,8 +144,8 @@ def _by_name(programs: Mapping[str, SourceLike] | Iterable[str | os.PathLike[str
     if isinstance(programs, Mapping):
         return dict(programs)
     out: dict[str, SourceLike] = {}
-    for path in several("programs", "paths", programs):
-        name = os.path.splitext(os.path.basename(os.fspath(path)))[0]
+    for path in map(asked, several("programs", "paths", programs)):
+        name = os.path.splitext(os.path.basename(path))[0]
         if name in out:
             raise InvalidArgumentError(f"two programs are called {name!r}; give them names of their own, in a dict")
         out[name] = path

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from etstream import _core
-from etstream._arguments import alignment, by_name, dtype_name, integer, names, size
+from etstream._arguments import alignment, asked, by_name, dtype_name, integer, names, size
 from etstream._errors import InvalidArgumentError
 from etstream._programs import is_path, shard_outputs
 from etstream._progress import Progress
@@ -133,6 +133,7 @@ def write_tensor_data(
 
     The other arguments are those of plan_tensor_data(). Returns the plan, whose size is that of the file.
     """
+    inputs = asked(inputs)
     with _core.Inputs(inputs):
         plan = plan_tensor_data(
             inputs,

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from etstream import _core
+from etstream._arguments import asked
 from etstream._errors import InvalidArgumentError
 from etstream._progress import Progress
 from etstream._types import OutputLike
@@ -151,6 +152,7 @@ def save_program(
     The bytes are those of manager.write_to_file(). Raises TypeError for another object, such as an EdgeProgramManager.
     """
     program = _core.FilePlan.copy(program_source(manager))
+    output = asked(output)
     names_path = path_of_names(names, output)
     if names_path is None:
         program.write(output, sync=sync, progress=progress)
@@ -180,6 +182,7 @@ def save_tensor_data(
     manager.write_tensor_data_to_file(). `names` is as in save_program(); True means NAME.names.json beside each
     NAME.ptd. Raises TypeError as save_program() does, and InvalidArgumentError for a tag that is a path.
     """
+    folder, names = asked(folder), asked(names)
     files: list[tuple[_core.FilePlan, OutputLike]] = []
     for name, cord in (of_manager("save_tensor_data()", manager, "_tensor_data") or {}).items():
         path = _core.path_in_folder(folder, name if name.endswith(".ptd") else f"{name}.ptd")

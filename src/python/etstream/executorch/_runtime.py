@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from etstream import _core, verify
-from etstream._arguments import several
+from etstream._arguments import asked, several
 from etstream._errors import Error, ExecutionError, NoSuchNameError, UnsupportedError
 from etstream._types import SourceLike
 from etstream._values import torch_tensor
@@ -335,7 +335,8 @@ def load_fat(
         ImportError: ExecuTorch's runtime can't be loaded.
     """
     preferences = several("prefer", "names", prefer)
-    container = _core.FatContainerFile(os.fspath(path))
+    path = asked(path)
+    container = _core.FatContainerFile(path)
     given = _weights_beside(path) if weights is None else weights
     shared = None if given is None else Weights(given)
     preferred = [name for name in preferences if name in container]
@@ -346,10 +347,10 @@ def load_fat(
         except (Error, RuntimeError) as error:
             rejected[name] = str(error)
     reasons = "".join(f"\n  {name}: {reason}" for name, reason in rejected.items()) or " it has none"
-    raise UnsupportedError.about(os.fspath(path), f"no payload can be run here:{reasons}")
+    raise UnsupportedError.about(path, f"no payload can be run here:{reasons}")
 
 
-def _weights_beside(path: str | os.PathLike[str]) -> str | None:
+def _weights_beside(path: str) -> str | None:
     beside = Path(path).with_suffix(".ptd")
     return os.fspath(beside) if beside.exists() else None
 

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import torch
 from etstream import _core, plan_fat_container, plan_program, plan_shared_weights
-from etstream._arguments import several
+from etstream._arguments import asked, several
 from etstream._errors import Error, InvalidArgumentError, NoSuchNameError
 from etstream._progress import Progress
 from etstream.executorch._internals import needed
@@ -233,17 +233,18 @@ def specialize(
         NoSuchNameError: there is no recipe of that name.
         InvalidArgumentError: a payload's name is not allowed, there is no recipe, or both outputs are one file.
     """
-    shared_path = Path(output).with_suffix(".ptd") if weights is None else Path(weights)
+    output = asked(output)
+    shared_path = str(Path(output).with_suffix(".ptd")) if weights is None else asked(weights)
     if os.path.abspath(shared_path) == os.path.abspath(output):
-        raise InvalidArgumentError(f"the container and its weights are both to be {os.fspath(output)!r}")
+        raise InvalidArgumentError(f"the container and its weights are both to be {output!r}")
     with _specialized(exported_program, recipes, fallback, align, spill, limit) as made:
-        files: list[tuple[_core.FilePlan, str]] = [(made.container, os.fspath(output))]
+        files: list[tuple[_core.FilePlan, str]] = [(made.container, output)]
         if made.weights is not None:
-            files.insert(0, (made.weights, os.fspath(shared_path)))
+            files.insert(0, (made.weights, shared_path))
         _core.write_plans(files, sync=sync, progress=progress)
         return Specialized(
-            container=os.fspath(output),
-            weights=None if made.weights is None else os.fspath(shared_path),
+            container=output,
+            weights=None if made.weights is None else shared_path,
             alone=made.alone,
             payloads=made.payloads,
             weights_size=0 if made.weights is None else made.weights.size,
@@ -311,6 +312,7 @@ def _specialized(
     spill: str | os.PathLike[str] | None,
     limit: int | str | None,
 ) -> Iterator[_Made]:
+    spill = asked(spill)
     chosen = _chosen_recipes(recipes, fallback)
     plan_fat_container(dict.fromkeys(chosen, b""), align=align)  # checks the names and the alignment before the work
     with ExitStack() as files:

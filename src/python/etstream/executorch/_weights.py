@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from etstream import _core, plan_tensor_data
+from etstream._arguments import asked
 from etstream._programs import all_shards, is_path
 from etstream._types import SourceLike
 
@@ -19,7 +20,7 @@ class Weights:
     """The weights of a program: one source, or the files of whole sets."""
 
     def __init__(self, given: WeightsOfProgram) -> None:
-        listed = list(given) if isinstance(given, (list, tuple)) else [given]
+        listed = [asked(one) for one in (given if isinstance(given, (list, tuple)) else [given])]
         self.sources: list[_core.Source] = [_core.Source(one) for one in all_shards(listed, False)]
         self._paths = [one for one in listed if is_path(one)]
 
