@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/other_command.h"
 
+#include <cstdlib>
+#include <span>
+#include <sstream>
+#include <system_error>
+
 #include "core/base/text.h"
+#include "etstream/input_record.h"
 
 namespace etstream::cli {
 
@@ -20,6 +26,22 @@ std::filesystem::path installed_folder() {
 Error not_run(Run& run, Error error) {
   run.failed = error.code == ErrorCode::kNotFound ? 127 : error.code == ErrorCode::kIo ? 126 : 125;
   return error;
+}
+
+void add_inputs_of(const std::vector<std::string>& command) {
+  InputRecord* const inputs = InputRecord::current();
+  if (inputs == nullptr) return;
+  const auto add = [&](const std::filesystem::path& file) {
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(file, ignored)) inputs->add(file.string());
+  };
+  for (const std::string& argument : std::span(command).subspan(1)) add(argument);
+  const std::string& program = command.front();
+  if (program.find('/') != std::string::npos) return add(program);
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path != nullptr ? path : "/bin:/usr/bin");
+  // An empty folder is the current one.
+  for (std::string folder; std::getline(folders, folder, ':');) add(std::filesystem::path(folder) / program);
 }
 
 std::string count_processes(std::size_t n) { return text("{} process{}", n, n == 1 ? "" : "es"); }

@@ -29,6 +29,10 @@ void require_other_command(const Run& run, const std::vector<std::string>& mispl
 /// commands do: 127 if there is no such command, 126 if it is no program, otherwise 125.
 [[nodiscard]] Error not_run(Run& run, Error error);
 
+/// Records as inputs the files that its arguments name, and those that execvp() may run for it: each of its
+/// name in PATH.
+void add_inputs_of(const std::vector<std::string>& command);
+
 /// Counts processes: "1 process", "2 processes"
 [[nodiscard]] std::string count_processes(std::size_t n);
 

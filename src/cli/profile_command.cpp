@@ -123,6 +123,16 @@ Result<void> write_reports(const Profile& profile, const ProfileArguments& argum
   return outputs.empty() ? Result<void>() : write_outputs(outputs, {});
 }
 
+/// Refuses, before the command runs, outputs that can't be made, or that would replace a file of the command.
+Result<void> check_reports(const ProfileArguments& arguments, const std::vector<std::string>& command) {
+  add_inputs_of(command);
+  std::vector<Output> outputs;
+  for (const std::string& path : {arguments.json, arguments.html, arguments.trace, arguments.memray}) {
+    if (!path.empty()) outputs.push_back({.path = path});
+  }
+  return check_outputs(outputs, {});
+}
+
 /// Returns whether the command took more than it may, and says so if it did.
 Result<bool> is_above(const Profile& profile, const ProfileArguments& arguments) {
   if (arguments.fail_above.empty()) return false;
@@ -196,6 +206,7 @@ Result<void> compare_command(const ProfileArguments& arguments) {
 
 Result<void> profile_command(const ProfileArguments& arguments, Run& run) {
   if (!arguments.compare.empty()) return compare_command(arguments);
+  ETSTREAM_TRY(check_reports(arguments, run.command));
   ETSTREAM_TRY(have_python_tell(arguments));
   let_writes_end_as_before();
   Profile profile;

@@ -225,6 +225,25 @@ class Profile(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertEqual(list(self.folder.iterdir()), [])
 
+    def test_no_output_replaces_the_command_or_a_file_that_it_is_given(self) -> None:
+        script = self.folder / "cmd.sh"
+        script.write_text(f"#!/bin/sh\ntouch {self.folder}/ran\n")
+        script.chmod(0o755)
+        (self.folder / "link").symlink_to("cmd.sh")
+        before = script.read_bytes()
+        places = {**os.environ, "PATH": f"/no/such:{self.folder}:{os.environ['PATH']}"}
+        for option in ("--json", "--html", "--trace", "--memray"):
+            for command in (["./cmd.sh"], ["cmd.sh"], ["sh", "cmd.sh"]):
+                for output in ("cmd.sh", "link"):
+                    with self.subTest(option=option, command=command, output=output):
+                        done = run("profile", option, output, "--", *command, cwd=self.folder, env=places)
+                        self.assertEqual(done.returncode, 1)
+                        self.assertIn(f"the output '{output}' is the input '", done.stderr)
+                        self.assertIn("cmd.sh'; give the output another name", done.stderr)
+                        self.assertEqual(script.read_bytes(), before)
+                        self.assertEqual(sorted(self.folder.iterdir()), [script, self.folder / "link"])
+        self.assertEqual(run("profile", "--json", "/dev/null", "--", "test", "-e", "/dev/null").returncode, 0)
+
     def test_a_browser_shows_the_page(self) -> None:
         if find_browser() is None:
             print("*** SKIPPED: the page of a profile in a browser, as there is no chromium", file=sys.stderr)
