@@ -32,7 +32,8 @@ struct PeakMemory {
   std::uint64_t file = 0;       // pages of files, mapped or shared, and of `etstream run`'s heap
 };
 
-/// A phase. Memory and time are those of the whole process during it, not only what the phase adds.
+/// A phase. Time is that of the whole process during it, not only what the phase adds; so is memory, and
+/// `with_descendants` is that of the processes below it too.
 struct PhaseProfile {
   std::string name;
   std::int32_t process = 0;
@@ -41,10 +42,11 @@ struct PhaseProfile {
   double seconds = 0;
   double cpu_seconds = 0;
   std::uint64_t anonymous_before = 0;  // at its start, in bytes
-  PeakMemory peak;
-  std::uint64_t read = 0;     // bytes
-  std::uint64_t written = 0;  // bytes
-  bool ended = true;          // false if the process ended in it
+  PeakMemory peak;                     // of the process alone
+  PeakMemory with_descendants;  // of it and the processes below it at a time, or of one of these if higher
+  std::uint64_t read = 0;       // bytes
+  std::uint64_t written = 0;    // bytes
+  bool ended = true;            // false if the process ended in it
 };
 
 struct ProcessProfile {
@@ -55,8 +57,9 @@ struct ProcessProfile {
   double seconds = 0;
   double cpu_seconds = 0;
   PeakMemory peak;
-  std::uint64_t read = 0;     // bytes
-  std::uint64_t written = 0;  // bytes
+  std::uint64_t last_anonymous = 0;  // as it was seen last, in bytes
+  std::uint64_t read = 0;            // bytes
+  std::uint64_t written = 0;         // bytes
 };
 
 /// The totals of all processes, in bytes.
@@ -67,8 +70,9 @@ struct ProfileSample {
   std::uint64_t spilled = 0;  // in blocks of `etstream run`'s heap, resident or not
 };
 
-/// A moment at which a Python process was seen with more anonymous memory than ever before, and the call
-/// stack of one of its running threads.
+/// The growth of a process's anonymous memory: a time in which it did not fall, of the largest of these; or
+/// with ProfileOptions::callers, a moment at which a Python process was seen with more than ever before, and
+/// the call stack of one of its running threads.
 struct ProfileJump {
   struct Caller {
     std::string file;
@@ -76,10 +80,20 @@ struct ProfileJump {
     std::string function;
   };
   std::int32_t process = 0;
-  double time = 0;              // seconds since the command began
-  std::uint64_t anonymous = 0;  // in bytes
-  std::uint64_t by = 0;         // growth over its peak at the previous jump, in bytes
+  std::string phase;            // the innermost of the process, or of one above it; empty if it was in none
+  double begin = 0;             // seconds since the command began; with callers, that of the jump before
+  double time = 0;              // the end
+  std::uint64_t anonymous = 0;  // at the end, in bytes
+  std::uint64_t by = 0;         // the growth; with callers, over its peak at the jump before; in bytes
   std::vector<Caller> callers;  // innermost first; empty for a thread that is not Python's
+};
+
+/// The growth that jumps had at one line of the user's own code: the innermost of their callers that is not
+/// of an installed package or of Python itself.
+struct ProfileLine {
+  ProfileJump::Caller caller;
+  std::uint64_t by = 0;  // the sum, in bytes
+  std::uint32_t jumps = 0;
 };
 
 struct Profile {
@@ -90,10 +104,13 @@ struct Profile {
   PeakMemory peak;                        // of all processes at a time, or of one process if higher
   std::uint64_t spilled = 0;              // peak, in bytes
   std::uint64_t page_cache_growth = 0;    // of the machine, peak, in bytes
+  std::uint64_t cgroup_limit = 0;         // of this process's control group, in bytes; 0 if there is none
+  std::uint64_t cgroup_kills = 0;         // processes of the group that its limit has ended meanwhile
   std::vector<PhaseProfile> phases;       // in the order in which they began
   std::vector<ProcessProfile> processes;  // in the order in which they were seen
   std::vector<ProfileSample> samples;     // at most 4096, each with the peaks of its interval
-  std::vector<ProfileJump> jumps;         // if requested, in order of time
+  std::vector<ProfileJump> jumps;         // in order of time; without callers at most 20
+  std::vector<ProfileLine> lines;         // with callers, the largest first
   std::vector<std::string> notes;         // what could not be measured, for people
 };
 
@@ -104,11 +121,17 @@ struct ProfileOptions {
 };
 
 /// Runs the command and waits for it; forwards the signals that are sent to this process. Only one thread may
-/// call it. The profile is complete however the command ends. Memory: about 400 KiB per process. Errors:
-/// kInvalidArgument for no command; kNotFound, kIo, kOutOfMemory if it can't be started.
+/// call it. The profile is complete however the command ends. Memory: about 400 KiB per process, and as much
+/// for one with children. Errors: kInvalidArgument for no command; kNotFound, kIo, kOutOfMemory if it can't
+/// be started.
 [[nodiscard]] ETSTREAM_EXPORT Result<CommandEnd> run_profiled(const std::vector<std::string>& command,
                                                               Profile& profile,
                                                               const ProfileOptions& options = {});
+
+/// Runs the command in a phase of this name, if this process is being profiled; else just runs it. Waits for
+/// it, and forwards signals. Only one thread may call it. Errors: as of run_profiled().
+[[nodiscard]] ETSTREAM_EXPORT Result<CommandEnd> run_in_phase(const std::vector<std::string>& command,
+                                                              const std::string& name);
 
 /// A phase, or the whole command, that used more memory than the limit.
 struct Excess {
@@ -116,15 +139,31 @@ struct Excess {
   std::uint64_t anonymous = 0;          // peak, in bytes
 };
 
-/// Returns the phase or the command that used the most anonymous memory, if that is more than `limit` bytes.
-/// With `name`, only phases of that name count. Error: kNotFound if no phase has the name.
+/// Returns the phase or the command that used the most anonymous memory, with the processes below it, if that
+/// is more than `limit` bytes. With `name`, only phases of that name count. Error: kNotFound, which lists the
+/// phases, if none has the name.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::optional<Excess>> find_excess(const Profile& profile,
                                                                         std::uint64_t limit,
                                                                         const std::string& name = {});
 
+/// Phases of two profiles, of one name and at one place among the phases around them; null where one has
+/// none.
+struct ComparedPhase {
+  std::string name;
+  std::uint32_t depth = 0;
+  const PhaseProfile* before = nullptr;
+  const PhaseProfile* after = nullptr;
+};
+
+/// Compares the phases of two profiles, which outlive the result: those of `after` in their order, and each
+/// that only `before` has where it would be. Phases of one name are compared in the order in which they
+/// began.
+[[nodiscard]] ETSTREAM_EXPORT std::vector<ComparedPhase> compare_phases(const Profile& before,
+                                                                        const Profile& after);
+
 /// Reads the output of `etstream profile --json`: the figures of the whole command, and each phase's name,
-/// time and peak. Errors: kCorrupt for invalid JSON; kInvalidArgument for other JSON, with its line; errors
-/// reading the source.
+/// process, depth, time and peaks. Errors: kCorrupt for invalid JSON; kInvalidArgument for other JSON, with
+/// its line; errors reading the source.
 [[nodiscard]] ETSTREAM_EXPORT Result<Profile> read_profile(const ByteSource& json);
 
 }  // namespace etstream

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream profile [--json F] [--html F] [--trace F] [--fail-above SIZE[@PHASE]] [--executorch] [--callers]
-//     [--memray F] -- COMMAND...
-// etstream profile --compare A.json B.json
+// etstream profile [--json F] [--html F] [--trace F] [--fail-above LIMIT]... [--executorch] [--callers]
+//     [--memray F] [--compare BEFORE.json [--markdown F]] -- COMMAND...
+// etstream profile --phase NAME -- COMMAND...
+// etstream profile --compare BEFORE.json AFTER.json [--html F] [--markdown F] [--fail-above LIMIT]...
 //
 // Exit code: the command's; 3 if it took more than --fail-above; if it can't be run, that of `etstream run`.
-#include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
-#include <functional>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,116 +32,133 @@ namespace etstream::cli {
 namespace {
 
 constexpr int kTookTooMuch = 3;
-constexpr std::size_t kMostPhases = 60;
-constexpr std::size_t kMostJumps = 5;
-constexpr std::size_t kMostCallers = 12;
+
+/// The most anonymous memory of the command, or of the phases of a name.
+struct Limit {
+  std::string given;  // "1G@lower"
+  std::uint64_t bytes = 0;
+  std::optional<double> percent = {};  // over the profile before, instead of `bytes`
+  std::string phase = {};              // empty for the command
+};
 
 struct ProfileArguments {
   std::vector<std::string> misplaced;
   std::string json;
   std::string html;
   std::string trace;
-  std::string fail_above;
-  std::uint64_t limit = 0;
-  std::string limited_phase;
+  std::string markdown;
+  std::string phase;
+  std::vector<std::string> fail_above;
+  std::vector<Limit> limits;
   bool executorch = false;
   bool callers = false;
   std::string memray;
   std::vector<std::string> compare;
 };
 
-std::uint64_t added(const PhaseProfile& phase) {
-  return phase.peak.anonymous - std::min(phase.peak.anonymous, phase.anonymous_before);
-}
-
-void print_phases(const std::vector<PhaseProfile>& phases) {
-  if (phases.empty()) return;
-  complain("  {:36} {:>10} {:>10} {:>10} {:>9}\n", "phase", "anonymous", "added", "resident", "seconds");
-  for (std::size_t i = 0; i < phases.size() && i < kMostPhases; ++i) {
-    const PhaseProfile& phase = phases[i];
-    const std::string name =
-        std::string(2 * std::size_t{phase.depth}, ' ') + phase.name + (phase.ended ? "" : " ...");
-    complain("  {:36} {:>10} {:>10} {:>10} {:9.1f}\n", name, readable_size(phase.peak.anonymous),
-             readable_size(added(phase)), readable_size(phase.peak.resident), phase.seconds);
-  }
-  if (phases.size() > kMostPhases)
-    complain("  ... and {}\n", counted(phases.size() - kMostPhases, "more phase"));
-}
-
-std::string words_of(const ProfileJump::Caller& caller) {
-  return printable(text("{}, {}:{}", caller.function, caller.file, caller.line));
-}
-
-/// Prints the jumps, and adds up those of the same callers.
-void print_jumps(const std::vector<ProfileJump>& jumps) {
-  std::map<std::vector<std::string>, std::uint64_t> sums;
-  for (const ProfileJump& jump : jumps) {
-    std::vector<std::string> words;
-    for (const auto& caller : jump.callers) words.push_back(words_of(caller));
-    sums[std::move(words)] += jump.by;
-  }
-  std::vector<std::pair<std::uint64_t, const std::vector<std::string>*>> largest;
-  largest.reserve(sums.size());
-  for (const auto& [words, by] : sums) largest.emplace_back(by, &words);
-  std::ranges::stable_sort(largest, std::greater{}, [](const auto& each) { return each.first; });
-  for (std::size_t i = 0; i < largest.size() && i < kMostJumps; ++i) {
-    const auto& [by, words] = largest[i];
-    complain("  {:>10} were added in{}\n", readable_size(by),
-             words->empty() ? " a thread that is not Python's" : "");
-    for (std::size_t j = 0; j < words->size() && j < kMostCallers; ++j) {
-      complain("             {}\n", (*words)[j]);
-    }
-    if (words->size() > kMostCallers) {
-      complain("             ... and {}\n", counted(words->size() - kMostCallers, "caller"));
-    }
-  }
-}
-
-void print_profile(const Profile& profile) {
-  complain("etstream profile: {:.1f} s, {:.1f} s of CPU, {}\n", profile.seconds, profile.cpu_seconds,
-           count_processes(profile.processes.size()));
-  complain("  at most: {} anonymous, {} resident", readable_size(profile.peak.anonymous),
-           readable_size(profile.peak.resident));
-  if (profile.spilled != 0) complain(", {} spilled", readable_size(profile.spilled));
-  complain("; the page cache grew by {}\n", readable_size(profile.page_cache_growth));
-  print_phases(profile.phases);
-  print_jumps(profile.jumps);
-  for (const std::string& note : profile.notes) complain("  note: {}\n", note);
-}
-
-Result<void> write_reports(const Profile& profile, const ProfileArguments& arguments) {
-  std::deque<FilePlan> plans;
-  std::vector<Output> outputs;
-  const auto add = [&](const std::string& path, const std::string& content) {
+/// The texts of the reports, and where they go.
+class Reports {
+ public:
+  void add(const std::string& path, const std::string& content) {
     const std::span bytes = std::as_bytes(std::span(content));
     const auto source = ByteSource::owned({bytes.begin(), bytes.end()});
-    outputs.push_back({&plans.emplace_back(plan_copy(source, "profile")), path, true});
-  };
-  if (!arguments.json.empty()) add(arguments.json, json_text(profile_to_json(profile)) + "\n");
-  if (!arguments.html.empty()) add(arguments.html, profile_page(profile));
-  if (!arguments.trace.empty()) add(arguments.trace, json_text(profile_trace(profile)) + "\n");
-  return outputs.empty() ? Result<void>() : write_outputs(outputs, {});
-}
+    outputs_.push_back({&plans_.emplace_back(plan_copy(source, "profile")), path, true});
+  }
+  Result<void> write() const { return outputs_.empty() ? Result<void>() : write_outputs(outputs_, {}); }
+
+ private:
+  std::deque<FilePlan> plans_;
+  std::vector<Output> outputs_;
+};
 
 /// Refuses, before the command runs, outputs that can't be made, or that would replace a file of the command.
 Result<void> check_reports(const ProfileArguments& arguments, const std::vector<std::string>& command) {
-  add_inputs_of(command);
+  if (!command.empty()) add_inputs_of(command);
   std::vector<Output> outputs;
-  for (const std::string& path : {arguments.json, arguments.html, arguments.trace, arguments.memray}) {
+  for (const std::string& path :
+       {arguments.json, arguments.html, arguments.trace, arguments.markdown, arguments.memray}) {
     if (!path.empty()) outputs.push_back({.path = path});
   }
   return check_outputs(outputs, {});
 }
 
-/// Returns whether the command took more than it may, and says so if it did.
-Result<bool> is_above(const Profile& profile, const ProfileArguments& arguments) {
-  if (arguments.fail_above.empty()) return false;
-  ETSTREAM_ASSIGN(const auto excess, find_excess(profile, arguments.limit, arguments.limited_phase));
-  if (!excess) return false;
-  complain("etstream profile: {} took {} of anonymous memory ({} bytes), over the limit of {}\n",
-           excess->phase != nullptr ? text("phase {}", quote(excess->phase->name)) : "the command",
-           readable_size(excess->anonymous), excess->anonymous, readable_size(arguments.limit));
-  return true;
+/// A profile, also as JSON.
+struct ReadProfile {
+  Profile profile;
+  std::string json;
+};
+
+Result<ReadProfile> read_profile_of(const std::string& path) {
+  ETSTREAM_ASSIGN(const ByteSource source, ByteSource::file(path));
+  ReadProfile out;
+  ETSTREAM_ASSIGN(out.profile, read_profile(source));
+  out.json.resize(static_cast<std::size_t>(source.size()));
+  ETSTREAM_TRY(source.read_at(0, std::as_writable_bytes(std::span(out.json))));
+  return out;
+}
+
+/// Returns the most that the command, or a phase of this name, used.
+Result<std::uint64_t> peak_of(const Profile& profile, const std::string& phase) {
+  ETSTREAM_ASSIGN(const auto most, find_excess(profile, 0, phase));
+  return most && (!phase.empty() || most->phase == nullptr) ? most->anonymous : profile.peak.anonymous;
+}
+
+/// Returns the limit in bytes: a percentage counts from what `before` used.
+Result<std::uint64_t> bytes_of(const Limit& limit, const Profile* before) {
+  if (!limit.percent) return limit.bytes;
+  ETSTREAM_ASSIGN(const std::uint64_t then, peak_of(*before, limit.phase));
+  return static_cast<std::uint64_t>(static_cast<double>(then) * (1 + *limit.percent / 100));
+}
+
+/// Returns whether something used more than it may, and says what did.
+Result<bool> is_above(const Profile& profile, const ProfileArguments& arguments, const Profile* before) {
+  bool is_any = false;
+  for (const Limit& limit : arguments.limits) {
+    ETSTREAM_ASSIGN(const std::uint64_t bytes, bytes_of(limit, before));
+    ETSTREAM_ASSIGN(const auto excess, find_excess(profile, bytes, limit.phase));
+    if (!excess) continue;
+    is_any = true;
+    complain("etstream profile: {} took {} of anonymous memory ({} bytes), over the limit of {}{}\n",
+             excess->phase != nullptr ? text("phase {}", quote(excess->phase->name)) : "the command",
+             readable_size(excess->anonymous), excess->anonymous, readable_size(bytes),
+             limit.percent ? text(" ({} over {})", limit.given, arguments.compare.front()) : "");
+  }
+  return is_any;
+}
+
+/// Returns the limits of the whole command, for the page.
+Result<std::vector<std::uint64_t>> drawn_limits(const ProfileArguments& arguments, const Profile* before) {
+  std::vector<std::uint64_t> out;
+  for (const Limit& limit : arguments.limits) {
+    if (!limit.phase.empty()) continue;
+    ETSTREAM_ASSIGN(out.emplace_back(), bytes_of(limit, before));
+  }
+  return out;
+}
+
+/// Writes what was asked for, compares if there is a profile from before, and holds the profile to the
+/// limits.
+Result<void> report(const ReadProfile& measured, const ReadProfile* before, const ProfileArguments& arguments,
+                    Run& run) {
+  const Profile& profile = measured.profile;
+  const Profile* const earlier = before != nullptr ? &before->profile : nullptr;
+  Reports reports;
+  if (!arguments.json.empty()) reports.add(arguments.json, measured.json + "\n");
+  if (!arguments.trace.empty()) reports.add(arguments.trace, json_text(profile_trace(profile)) + "\n");
+  if (earlier != nullptr && !arguments.markdown.empty())
+    reports.add(arguments.markdown, comparison_markdown(*earlier, profile));
+  if (!arguments.html.empty()) {
+    ETSTREAM_ASSIGN(const auto limits, drawn_limits(arguments, earlier));
+    reports.add(arguments.html,
+                profile_page(measured.json, before != nullptr ? &before->json : nullptr, limits));
+  }
+  ETSTREAM_TRY(reports.write());
+  if (profile.end.signal != 0) die_of(profile.end.signal);
+  run.done = profile.end.exit_code;
+  if (run.done != 0) return {};
+  ETSTREAM_ASSIGN(const bool failed, is_above(profile, arguments, earlier));
+  if (failed) run.done = kTookTooMuch;
+  return {};
 }
 
 /// Makes Python import, before any other module, the code that reports what `arguments` ask for.
@@ -164,83 +181,122 @@ Result<void> have_python_tell(const ProfileArguments& arguments) {
   return {};
 }
 
-std::string change(std::uint64_t a, std::uint64_t b) {
-  return b >= a ? "+" + readable_size(b - a) : "-" + readable_size(a - b);
+/// Compares two profiles, and runs nothing.
+Result<void> compare_command(const ProfileArguments& arguments, Run& run) {
+  ETSTREAM_TRY(check_reports(arguments, {}));
+  ETSTREAM_ASSIGN(const ReadProfile before, read_profile_of(arguments.compare[0]));
+  ETSTREAM_ASSIGN(ReadProfile after, read_profile_of(arguments.compare[1]));
+  print_comparison(before.profile, after.profile);
+  after.profile.end = {};  // it is no news how that command ended
+  return report(after, &before, arguments, run);
 }
 
-/// Prints two profiles, or two phases; null if there is none.
-template <class Measured>
-void print_compared(const std::string& name, const Measured* a, const Measured* b) {
-  const auto figure = [](const Measured* one) {
-    return one != nullptr ? readable_size(one->peak.anonymous) : "-";
-  };
-  say("{:36} {:>10} {:>10} {:>10} {:9.1f} {:9.1f}\n", name, figure(a), figure(b),
-      a != nullptr && b != nullptr ? change(a->peak.anonymous, b->peak.anonymous) : "",
-      a != nullptr ? a->seconds : 0, b != nullptr ? b->seconds : 0);
-}
-
-/// Phases of one name are compared in the order in which they began.
-Result<void> compare_command(const ProfileArguments& arguments) {
-  std::vector<Profile> read;
-  for (const std::string& path : arguments.compare) {
-    ETSTREAM_ASSIGN(const ByteSource json, ByteSource::file(path));
-    ETSTREAM_ASSIGN(read.emplace_back(), read_profile(json));
+/// Refuses --memray for a Python that does not have it, where the command begins with a Python.
+Result<void> check_memray(const std::vector<std::string>& command) {
+  if (!std::filesystem::path(command.front()).filename().string().starts_with("python")) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "--memray records a Python, and {} is none: let COMMAND begin with python",
+                      quote(command.front()));
   }
-  say("{:36} {:>10} {:>10} {:>10} {:>9} {:>9}\n", "anonymous, at most", "A", "B", "", "A, s", "B, s");
-  print_compared("all", &read[0], &read[1]);
-  std::map<std::string, std::deque<const PhaseProfile*>> others;
-  for (const PhaseProfile& b : read[1].phases) others[b.name].push_back(&b);
-  std::set<const PhaseProfile*> compared;
-  for (const PhaseProfile& a : read[0].phases) {
-    std::deque<const PhaseProfile*>& alike = others[a.name];
-    const PhaseProfile* const b = alike.empty() ? nullptr : alike.front();
-    if (b != nullptr) alike.pop_front();
-    compared.insert(b);
-    print_compared(a.name, &a, b);
-  }
-  for (const PhaseProfile& b : read[1].phases) {
-    if (!compared.contains(&b)) print_compared<PhaseProfile>(b.name, nullptr, &b);
-  }
-  return {};
+  Profile ignored;
+  const auto end = run_in_phase(
+      {command.front(), "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('memray') is None)"},
+      "");
+  if (!end) return end.error();
+  if (end->exit_code == 0 && end->signal == 0) return {};
+  return make_error(ErrorCode::kInvalidArgument, "{} has no memray: install it with {} -m pip install memray",
+                    quote(command.front()), command.front());
 }
 
 Result<void> profile_command(const ProfileArguments& arguments, Run& run) {
-  if (!arguments.compare.empty()) return compare_command(arguments);
+  if (arguments.compare.size() == 2) return compare_command(arguments, run);
   ETSTREAM_TRY(check_reports(arguments, run.command));
+  std::optional<ReadProfile> before;
+  if (!arguments.compare.empty()) {
+    ETSTREAM_ASSIGN(before, read_profile_of(arguments.compare[0]));
+    for (const Limit& limit : arguments.limits) ETSTREAM_TRY(bytes_of(limit, &before->profile));
+  }
+  if (!arguments.memray.empty()) ETSTREAM_TRY(check_memray(run.command));
   ETSTREAM_TRY(have_python_tell(arguments));
   let_writes_end_as_before();
+  if (!arguments.phase.empty()) {
+    const auto end = run_in_phase(run.command, arguments.phase);
+    if (!end) return not_run(run, end.error());
+    if (end->signal != 0) die_of(end->signal);
+    run.done = end->exit_code;
+    return {};
+  }
   Profile profile;
   const auto end = run_profiled(run.command, profile, {.callers = arguments.callers});
   if (!end) return not_run(run, end.error());
   let_writes_fail();
   print_profile(profile);
-  ETSTREAM_TRY(write_reports(profile, arguments));
-  if (end->signal != 0) die_of(end->signal);
-  run.done = end->exit_code;
-  if (end->exit_code != 0) return {};
-  ETSTREAM_ASSIGN(const bool failed, is_above(profile, arguments));
-  if (failed) run.done = kTookTooMuch;
-  return {};
+  if (before) print_comparison(before->profile, profile);
+  const std::string json = json_text(profile_to_json(profile));
+  return report({std::move(profile), json}, before ? &*before : nullptr, arguments, run);
 }
 
-/// Reads "1G@lower" of --fail-above: the limit, and the phase that it is for.
-void read_limit(ProfileArguments& arguments) {
-  if (arguments.fail_above.empty()) return;
-  const std::size_t at = arguments.fail_above.find('@');
-  const auto limit = parse_size(arguments.fail_above.substr(0, at));
-  if (at != std::string::npos) arguments.limited_phase = arguments.fail_above.substr(at + 1);
-  if (!limit) throw CLI::ValidationError("--fail-above", limit.error().message);
-  if (at != std::string::npos && arguments.limited_phase.empty()) {
-    throw CLI::ValidationError("--fail-above", text("expected SIZE or SIZE@PHASE, such as 1G@lower, found {}",
-                                                    quote(arguments.fail_above)));
+/// Reads "1G@lower" or "5%@lower" of --fail-above: the limit, and the phase that it is for.
+Limit read_limit(const std::string& given, bool has_baseline) {
+  const std::size_t at = given.find('@');
+  Limit out{.given = given};
+  if (at != std::string::npos) out.phase = given.substr(at + 1);
+  if (at != std::string::npos && out.phase.empty()) {
+    throw CLI::ValidationError("--fail-above",
+                               text("expected SIZE or SIZE@PHASE, such as 1G@lower, found {}", quote(given)));
   }
-  arguments.limit = *limit;
+  const std::string size = given.substr(0, at);
+  if (size.ends_with('%')) {
+    double percent = 0;
+    const auto read = std::from_chars(size.data(), size.data() + size.size() - 1, percent);
+    if (read.ec != std::errc() || read.ptr != size.data() + size.size() - 1 ||
+        !(percent >= 0 && percent <= 1e6)) {
+      throw CLI::ValidationError("--fail-above",
+                                 text("expected a percentage such as 5%, found {}", quote(size)));
+    }
+    if (!has_baseline) {
+      throw CLI::ValidationError(
+          "--fail-above",
+          text("{} is relative: name the profile that it counts from with --compare", quote(given)));
+    }
+    out.percent = percent;
+    return out;
+  }
+  const auto bytes = parse_size(size);
+  if (!bytes) throw CLI::ValidationError("--fail-above", bytes.error().message);
+  out.bytes = *bytes;
+  return out;
 }
 
 void check_profile(const Run& run, ProfileArguments& arguments) {
-  if (!arguments.compare.empty()) return;
+  const auto refuse = [](bool is_given, const char* option, const char* reason) {
+    if (is_given) throw CLI::ValidationError(option, reason);
+  };
+  for (const std::string& given : arguments.fail_above) {
+    arguments.limits.push_back(read_limit(given, !arguments.compare.empty()));
+  }
+  refuse(!arguments.markdown.empty() && arguments.compare.empty(), "--markdown", "needs --compare");
+  if (arguments.compare.size() == 2) {
+    const char* const no_run = "two profiles are compared, and no command is run";
+    refuse(!run.command.empty(), "--compare", "takes one profile with a command, two without");
+    refuse(!arguments.json.empty(), "--json", no_run);
+    refuse(!arguments.trace.empty(), "--trace", no_run);
+    refuse(!arguments.memray.empty(), "--memray", no_run);
+    refuse(!arguments.phase.empty(), "--phase", no_run);
+    refuse(arguments.callers, "--callers", no_run);
+    refuse(arguments.executorch, "--executorch", no_run);
+    return;
+  }
   require_other_command(run, arguments.misplaced);
-  read_limit(arguments);
+  if (arguments.phase.empty()) return;
+  const char* const of_whole = "the `etstream profile` around this one reports";
+  refuse(!arguments.json.empty(), "--json", of_whole);
+  refuse(!arguments.html.empty(), "--html", of_whole);
+  refuse(!arguments.trace.empty(), "--trace", of_whole);
+  refuse(!arguments.fail_above.empty(), "--fail-above", of_whole);
+  refuse(!arguments.compare.empty(), "--compare", of_whole);
+  refuse(arguments.callers, "--callers", of_whole);
+  refuse(!arguments.memray.empty(), "--memray", of_whole);
 }
 
 }  // namespace
@@ -253,12 +309,15 @@ void add_profile_command(CLI::App& app, Run& run) {
   add_other_command(command, arguments.misplaced);
   add_option(command, "--json", "OUT.json", arguments.json, "Write all measurements to this file");
   add_option(command, "--html", "OUT.html", arguments.html,
-             "Write a page with the curve, the phases and the processes");
+             "Write a page with the curve, the phases and the processes; with --compare also of the profile "
+             "before");
   add_option(command, "--trace", "OUT.json", arguments.trace,
              "Write a trace for Perfetto or chrome://tracing");
-  add_option(command, "--fail-above", kSize + std::string("[@PHASE]"), arguments.fail_above,
-             "Exit with 3 if the command used more anonymous memory than this, such as 1G, or if a phase of "
-             "this name did, such as 1G@lower");
+  add_option(
+      command, "--fail-above", "SIZE|N%[@PHASE]", arguments.fail_above,
+      "Exit with 3 if the command used more anonymous memory than this, such as 1G, or if a phase of "
+      "this name did, such as 1G@lower; or more by this part than the profile of --compare, such as 5% "
+      "or 5%@lower; may be given several times");
   command.add_flag("--executorch", arguments.executorch,
                    "In Python, make ExecuTorch's own steps phases: export, lowering, each backend's "
                    "preprocess, emission, serialization");
@@ -266,9 +325,13 @@ void add_profile_command(CLI::App& app, Run& run) {
                    "Also tell what Python was doing when it used more memory than ever before");
   add_option(command, "--memray", "OUT.bin", arguments.memray,
              "Make memray, if Python has it, record all allocations of the first Python process");
-  add_option(command, "--compare", "A.json B.json", arguments.compare,
-             "Compare two profiles, and run nothing")
-      ->expected(2);
+  add_option(command, "--phase", "NAME", arguments.phase,
+             "Make the command a phase of the `etstream profile` around this one, and report nothing");
+  add_option(command, "--compare", "BEFORE.json [AFTER.json]", arguments.compare,
+             "Compare the command with an earlier profile; or two profiles, and run nothing")
+      ->expected(1, 2);
+  add_option(command, "--markdown", "OUT.md", arguments.markdown,
+             "Write the comparison as a table, for a pull request");
 }
 
 }  // namespace etstream::cli

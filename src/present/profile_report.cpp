@@ -20,15 +20,18 @@ static void to_json(Json& out, const PhaseProfile& phase) {
          {"cpu_seconds", phase.cpu_seconds},
          {"anonymous_before", phase.anonymous_before},
          {"peak", phase.peak},
+         {"with_descendants", phase.with_descendants},
          {"read", phase.read},
          {"written", phase.written},
          {"ended", phase.ended}};
 }
 
 static void to_json(Json& out, const ProcessProfile& process) {
-  out = {{"process", process.process}, {"parent", process.parent},   {"command", process.command},
-         {"start", process.start},     {"seconds", process.seconds}, {"cpu_seconds", process.cpu_seconds},
-         {"peak", process.peak},       {"read", process.read},       {"written", process.written}};
+  out = {{"process", process.process}, {"parent", process.parent},
+         {"command", process.command}, {"start", process.start},
+         {"seconds", process.seconds}, {"cpu_seconds", process.cpu_seconds},
+         {"peak", process.peak},       {"last_anonymous", process.last_anonymous},
+         {"read", process.read},       {"written", process.written}};
 }
 
 static void to_json(Json& out, const ProfileJump::Caller& caller) {
@@ -36,11 +39,16 @@ static void to_json(Json& out, const ProfileJump::Caller& caller) {
 }
 
 static void to_json(Json& out, const ProfileJump& jump) {
-  out = {{"process", jump.process},
-         {"time", jump.time},
-         {"anonymous", jump.anonymous},
-         {"by", jump.by},
-         {"callers", jump.callers}};
+  out = {{"process", jump.process},     {"phase", jump.phase}, {"begin", jump.begin},    {"time", jump.time},
+         {"anonymous", jump.anonymous}, {"by", jump.by},       {"callers", jump.callers}};
+}
+
+static void to_json(Json& out, const ProfileLine& line) {
+  out = {{"function", line.caller.function},
+         {"file", line.caller.file},
+         {"line", line.caller.line},
+         {"by", line.by},
+         {"jumps", line.jumps}};
 }
 
 /// Returns the samples as a list for each of their members.
@@ -65,15 +73,22 @@ nlohmann::ordered_json profile_to_json(const Profile& profile) {
           {"peak", profile.peak},
           {"spilled", profile.spilled},
           {"page_cache_growth", profile.page_cache_growth},
+          {"cgroup_limit", profile.cgroup_limit},
+          {"cgroup_kills", profile.cgroup_kills},
           {"phases", profile.phases},
           {"processes", profile.processes},
           {"samples", columns_of(profile.samples)},
           {"jumps", profile.jumps},
+          {"lines", profile.lines},
           {"notes", profile.notes}};
 }
 
-std::string profile_page(const Profile& profile) {
-  return filled_page(kProfilePage, json_text(profile_to_json(profile)));
+std::string profile_page(const std::string& profile, const std::string* before,
+                         const std::vector<std::uint64_t>& limits) {
+  Json shown = Json::parse(profile);
+  if (before != nullptr) shown["before"] = Json::parse(*before);
+  shown["limits"] = limits;
+  return filled_page(kProfilePage, json_text(shown));
 }
 
 nlohmann::ordered_json profile_trace(const Profile& profile) {

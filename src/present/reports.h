@@ -76,11 +76,25 @@ void write_graph_json(const ProgramGraph& graph, const std::function<void(std::s
 // profile_report.cpp
 
 [[nodiscard]] Json profile_to_json(const Profile& profile);
-/// Returns a page of the profile: one file that needs no other, nor a network.
-[[nodiscard]] std::string profile_page(const Profile& profile);
+/// Returns a page of a profile: one file that needs no other, nor a network. `before`, unless null, is an
+/// earlier profile that the page compares it with. Both are JSON that read_profile() takes. The page draws
+/// `limits` of the whole command, in bytes.
+[[nodiscard]] std::string profile_page(const std::string& profile, const std::string* before,
+                                       const std::vector<std::uint64_t>& limits);
 /// Returns the profile in the Trace Event Format of Perfetto and Chrome: phases as slices, memory as
 /// counters.
 [[nodiscard]] Json profile_trace(const Profile& profile);
+
+// profile_text.cpp
+
+/// Prints a profile for people on standard error.
+void print_profile(const Profile& profile);
+/// Says how a command ended that a signal, or the kernel at the limit of its control group, has ended, where
+/// it was, and what it had; empty for another end.
+[[nodiscard]] std::string end_of_command(const Profile& profile);
+/// Prints a table of two profiles, phase by phase, on standard output; or returns it in Markdown.
+void print_comparison(const Profile& before, const Profile& after);
+[[nodiscard]] std::string comparison_markdown(const Profile& before, const Profile& after);
 
 // run_report.cpp
 

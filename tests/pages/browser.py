@@ -46,6 +46,17 @@ class Page:
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
+    def wrapped_figures(self) -> list[str]:
+        """Returns the cells of tables whose figures, or whose texts of one line, take more than a line."""
+        cells = "[...document.querySelectorAll('td:not(.text), td .line')].filter(cell => cell.getClientRects().length)"
+        assert self.value(f"{cells}.length") > 5, "the page has no figures"
+        height = (
+            "(cell => { const range = document.createRange(); range.selectNodeContents(cell);"
+            " return range.getBoundingClientRect().height; })"
+        )
+        found: list[str] = self.value(f"{cells}.filter(cell => {height}(cell) > 30).map(cell => cell.textContent)")
+        return found
+
     def wait(self, expression: str, seconds: float = 60) -> None:
         end = time.monotonic() + seconds
         while not self.value(expression):

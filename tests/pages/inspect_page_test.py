@@ -214,6 +214,18 @@ class InBrowser(OfFiles):
             self.assertIn("bytes 0 to", page.value("range.textContent"))
             self.assertEqual(page.errors, [])
 
+    def test_no_figure_wraps(self) -> None:
+        file = self.folder / "long.safetensors"
+        long = "model." + "a_rather_long_name_of_a_layer." * 8
+        write_safetensors(file, ((f"{long}{i}.weight", "F32", struct.pack("<Q", i // 2) * 40_000) for i in range(12)))
+        shown = self.page_of(file)
+        with browser() as page:
+            for width in (1200, 390):
+                page.open(shown, width=width)
+                self.assertEqual(page.wrapped_figures(), [])
+                self.assertLessEqual(page.value("document.documentElement.scrollWidth"), width)
+            self.assertEqual(page.errors, [])
+
     def test_dark_mode_has_its_own_colors(self) -> None:
         shown = self.page_of(Path(shutil.copy(EXAMPLES / "model.pte", self.folder)))
         background = "getComputedStyle(document.body).backgroundColor"

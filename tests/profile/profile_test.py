@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -61,6 +63,22 @@ if "exec" in sys.argv:
 
 def run(*words: str | Path, **more: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run([ETSTREAM, *words], capture_output=True, text=True, timeout=120, **more)
+
+
+def memory_group(limit: int) -> Path | None:
+    """Makes a control group with a limit of memory, of either version; returns none where that is not allowed."""
+    for folder, name in (("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")):
+        group = Path(folder) / f"etstream-test-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        with contextlib.suppress(OSError):
+            if (group / name).exists():  # or groups of memory are elsewhere
+                (group / name).write_text(str(limit))
+                return group
+        group.rmdir()
+    return None
 
 
 class Profile(unittest.TestCase):
@@ -152,7 +170,10 @@ class Profile(unittest.TestCase):
         self.assertIn("the command took", code("200M", "end")[1])
         status, said = code("200M@no such")
         self.assertEqual(status, 1)
-        self.assertIn("there was no phase 'no such'", said)
+        self.assertIn("there was no phase 'no such', but 'after', 'before', 'spike'", said)
+        done = run("profile", "--fail-above", "1G", "--fail-above", "200M@spike", "--fail-above", "200M@after", "--", PHASES, "spike")
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual(done.stderr.count("over the limit"), 1)
         # A command that failed has failed, whatever memory it used.
         self.assertEqual(run("profile", "--fail-above", "1K", "--", "sh", "-c", "exit 5").returncode, 5)
 
@@ -193,8 +214,13 @@ class Profile(unittest.TestCase):
             return
         done = run("profile", "--memray", self.folder / "out.bin", "--", sys.executable, "-c", "pass")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("can't import memray", done.stderr)
-        self.assertIn("install it with pip", done.stderr)
+        self.assertEqual(
+            done.stderr,
+            f"etstream profile: '{sys.executable}' has no memray: install it with {sys.executable} -m pip install memray\n",
+        )
+        done = run("profile", "--memray", self.folder / "out.bin", "--", "true")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("'true' is none: let COMMAND begin with python", done.stderr)
 
     def test_two_profiles_are_compared_by_phase(self) -> None:
         self.profile(PHASES, "spike")
@@ -202,11 +228,91 @@ class Profile(unittest.TestCase):
         self.profile(PHASES, "nested")
         done = run("profile", "--compare", "a.json", "out.json", cwd=self.folder)
         self.assertEqual(done.returncode, 0, done.stderr)
-        rows = {line.split("  ")[0]: line for line in done.stdout.splitlines()}
+        rows = {line.strip().split("  ")[0]: line for line in done.stdout.splitlines()}
         self.assertLessEqual({"all", "before", "spike", "after", "outer", "quiet"}, rows.keys())
         self.assertIn(" - ", rows["spike"])
         (self.folder / "a.json").write_text("[]")
         self.assertEqual(run("profile", "--compare", "a.json", "out.json", cwd=self.folder).returncode, 1)
+
+    def test_a_phase_includes_the_processes_that_it_starts(self) -> None:
+        child = "block = bytearray(500 << 20); import time; time.sleep(0.1)"
+        script = f"{ETSTREAM} profile --phase compile -- {sys.executable} -c '{child}'; {ETSTREAM} profile --phase link -- sleep 0.2"
+        out = self.folder / "out.json"
+        done = run("profile", "--json", out, "--fail-above", "300M@compile", "--fail-above", "300M@link", "--", "sh", "-c", script)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertEqual(done.stderr.count("over the limit"), 1)
+        self.assertIn("phase 'compile' took 50", done.stderr)
+        found = json.loads(out.read_text())
+        phases = {each["name"]: each for each in found["phases"]}
+        self.assertGreaterEqual(phases["compile"]["with_descendants"]["anonymous"], 500 * MIB)
+        self.assertLess(phases["compile"]["peak"]["anonymous"], LITTLE)
+        self.assertLess(phases["link"]["with_descendants"]["anonymous"], LITTLE)
+        (jump,) = [each for each in found["jumps"] if each["by"] > LITTLE]
+        self.assertEqual(jump["phase"], "compile")
+        self.assertRegex(done.stderr, rf"50\d\.\d MiB were added by process {jump['process']}, in phase 'compile'")
+        self.assertEqual(run("profile", "--phase", "alone", "--", "sh", "-c", "exit 4").returncode, 4)
+        self.assertEqual(run("profile", "--phase", "alone", "--json", out, "--", "true").returncode, 2)
+
+    def test_nested_tools_tell_the_same_as_alone(self) -> None:
+        script = "x = b'1' * (200 << 20); import time; time.sleep(0.3)"
+        python = [sys.executable, "-c", script]
+        out_of_core = [ETSTREAM, "run", "--spill", "/var/tmp", "--"]
+        report = [ETSTREAM, "run", "--spill", "/var/tmp", "--report", "--"]
+
+        def spilled(*command: str) -> list[float]:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return [float(each) for each in re.findall(r"spilled +(\d+\.\d) MiB|(?<=, )(\d+\.\d) MiB spilled", done.stderr) for each in each if each]
+
+        (alone,) = spilled(*report, *python)
+        profile = [ETSTREAM, "profile", "--"]
+        for command in ([*profile, *out_of_core], [*profile, *report], [*report, *profile], [*report, *report]):
+            found = spilled(*command, *python)
+            self.assertEqual(len(found), command.count("profile") + command.count("--report"))
+            for each in found:
+                self.assertAlmostEqual(each, alone, delta=1, msg=str(command))
+
+    def test_a_gate_counts_from_an_earlier_profile(self) -> None:
+        def grown(mebibytes: int, *options: str | Path) -> subprocess.CompletedProcess[str]:
+            block = f"block = bytearray({mebibytes} << 20); import time; time.sleep(0.1)"
+            command = [ETSTREAM, "profile", "--phase", "lower", "--", sys.executable, "-c", block]
+            return run("profile", *options, "--", *command, cwd=self.folder)
+
+        self.assertEqual(grown(200, "--json", "a.json").returncode, 0)
+        self.assertEqual(grown(201, "--compare", "a.json", "--fail-above", "5%", "--fail-above", "5%@lower").returncode, 0)
+        more = ["--compare", "a.json", "--fail-above", "5%@lower", "--json", "b.json", "--html", "b.html", "--markdown", "b.md"]
+        done = grown(250, *more)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertRegex(done.stderr, r"phase 'lower' took 2[56]\d\.\d MiB of .*over the limit of 2\d\d\.\d MiB \(5%@lower over a\.json\)")
+        self.assertRegex((self.folder / "b.md").read_text(), r"\| lower \| 2\d\d\.\d MiB \| 2\d\d\.\d MiB \| \+5\d\.\d MiB \|")
+        self.assertEqual(json.loads((self.folder / "b.json").read_text())["phases"][0]["name"], "lower")
+        two = ["--compare", "a.json", "b.json"]
+        self.assertEqual(run("profile", *two, "--fail-above", "5%", "--html", "c.html", cwd=self.folder).returncode, 3)
+        self.assertEqual(run("profile", *two, "--fail-above", "50%", cwd=self.folder).returncode, 0)
+        self.assertEqual(run("profile", *two, "--json", "c.json", cwd=self.folder).returncode, 2)
+        self.assertEqual(run("profile", "--fail-above", "5%", "--", "true").returncode, 2)
+        # The command does not run where this can be known before.
+        for wrong in (["--compare", "no.json"], ["--json", "no/x.json"], ["--compare", "a.json", "--fail-above", "5%@typo"]):
+            done = run("profile", *wrong, "--", "touch", "ran", cwd=self.folder)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertFalse((self.folder / "ran").exists(), wrong)
+
+    def test_a_command_that_the_kernel_ends_at_a_limit_is_told_of(self) -> None:
+        group = memory_group(256 * MIB)
+        if group is None:
+            print("*** SKIPPED: a command in a control group with a limit, as none can be made here", file=sys.stderr)
+            return
+        self.addCleanup(group.rmdir)
+        inside = f"echo $$ >{group}/cgroup.procs; exec {ETSTREAM} profile --json {self.folder}/out.json -- {sys.executable} -c 'block = bytearray(400 << 20)'"
+        done = subprocess.run(["sh", "-c", inside], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, -signal.SIGKILL, done.stderr)
+        self.assertRegex(
+            done.stderr,
+            r"signal 9 \(Killed\) ended the command; the kernel killed 1 process at the limit of the control group, 256\.0 MiB; "
+            r"process \d+ had 2\d\d\.\d MiB of anonymous memory when it was seen last: .*bytearray",
+        )
+        found = json.loads((self.folder / "out.json").read_text())
+        self.assertEqual((found["cgroup_limit"], found["cgroup_kills"]), (256 * MIB, 1))
 
     def test_a_trace_has_slices_and_counters(self) -> None:
         done = run("profile", "--trace", self.folder / "trace.json", "--", PHASES, "nested")
@@ -260,6 +366,27 @@ class Profile(unittest.TestCase):
             self.assertRegex(shown.value("document.querySelector('polygon').getAttribute('points')"), "^[0-9]")
             shown.value("document.querySelector('.band').focus()")
             self.assertEqual(shown.value("document.querySelector('tr.chosen td').textContent"), "outer")
+            self.assertEqual(shown.errors, [])
+
+    def test_no_figure_wraps_on_the_page(self) -> None:
+        if find_browser() is None:
+            print("*** SKIPPED: long names on the page of a profile, as there is no chromium", file=sys.stderr)
+            return
+        long = "/home/somebody/" + "a-long-folder/" * 12 + "unity_7_cxx.cxx.o"
+        block = "block = bytearray(50 << 20); import time; time.sleep(0.1)"
+        command = [ETSTREAM, "profile", "--phase", f"compile {long}", "--", sys.executable, "-c", block, long]
+        self.assertEqual(run("profile", "--json", "a.json", "--", *command, cwd=self.folder).returncode, 0)
+        page = self.folder / "out.html"
+        done = run("profile", "--compare", "a.json", "--html", page, "--fail-above", "1G", "--", *command, cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with browser() as shown:
+            for width in (1200, 390):
+                shown.open(page, width=width)
+                self.assertEqual(shown.value("document.querySelectorAll('section:not([hidden]) table').length"), 3)
+                self.assertEqual(shown.wrapped_figures(), [])
+                self.assertLessEqual(shown.value("document.documentElement.scrollWidth"), width)
+                self.assertIn("limit 1", shown.value("document.querySelector('#curve').textContent"))
+                self.assertEqual(shown.value("document.querySelector('td .line').title.length > 100"), True)
             self.assertEqual(shown.errors, [])
 
 

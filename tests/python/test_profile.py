@@ -71,6 +71,25 @@ program = to_edge_transform_and_lower(exported, partitioner=[XnnpackPartitioner(
 program.save("model.pte")
 """
 
+LOW_MEMORY = """
+import time
+from etstream.executorch import low_memory_export
+
+with low_memory_export(spill="/var/tmp"):
+    block = b"1" * (200 << 20)
+    time.sleep(0.3)
+"""
+# A module that loads models as that of transformers does.
+MODELING = """
+class PreTrainedModel:
+    @classmethod
+    def from_pretrained(cls, folder):
+        return cls.__name__, folder
+
+class Llama(PreTrainedModel):
+    pass
+"""
+
 
 def profile(folder: Path, *options: str, script: str) -> dict[str, Any]:
     command = [ETSTREAM, "profile", "--json", "profile.json", *options, "--", sys.executable, "-W", "ignore", "-c", script]
@@ -148,6 +167,28 @@ def test_another_sitecustomize_is_still_imported(tmp_path: Path) -> None:
     script = "assert customized, 'sitecustomize'"
     run = [ETSTREAM, "profile", "--executorch", "--", sys.executable, "-c", script]
     subprocess.run(run, check=True, timeout=60, env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"})
+
+
+def test_blocks_of_a_low_memory_export_are_spilled(tmp_path: Path) -> None:
+    found = profile(tmp_path, script=LOW_MEMORY)
+    assert abs(found["spilled"] - (200 << 20)) < 1 << 20
+    assert found["peak"]["anonymous"] < 400 << 20  # torch alone takes 280 MiB
+
+
+def test_loading_a_model_of_transformers_is_a_phase(tmp_path: Path) -> None:
+    package = tmp_path / "transformers"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "modeling_utils.py").write_text(MODELING)
+    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nfrom transformers.modeling_utils import Llama\n"
+    found = profile(tmp_path, "--executorch", script=script + "assert Llama.from_pretrained('folder') == ('Llama', 'folder')")
+    assert [each["name"] for each in found["phases"]] == ["load"]
+
+
+@pytest.mark.parametrize(("name", "error"), [("", ValueError), (" \n", ValueError), (3, TypeError), (None, TypeError)])
+def test_a_phase_needs_a_name(name: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match=r"^phase\(name\): expected the name of a phase"):
+        phase(name)
 
 
 def test_where_nobody_profiles_a_phase_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

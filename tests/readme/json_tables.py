@@ -87,7 +87,8 @@ UNSEEN = {"calls[].destination", "named_data_users"}
 # A script that reports a phase as programs do.
 PHASE = """read seconds rest </proc/uptime
 echo "B $$ $$ ${seconds%.*}000000000 0 0 0 0 0 0 0 1 export" >>"$ETSTREAM_PROFILE"
-python3 -c 'taken = bytearray(256 << 20)'
+echo 'taken = bytearray(256 << 20)' >taken.py
+python3 taken.py
 """
 
 # A script that answers as a Python with ExecuTorch does.

@@ -236,7 +236,8 @@ Result<ZipMember> member_of(std::string_view name, const ArchiveTime& time) {
 
 Result<std::uint32_t> checksum_of(const ByteSource& source) {
   std::uint32_t checksum = 0;
-  ETSTREAM_TRY(read_pieces(source, [&](std::span<const std::byte> bytes) { checksum = crc32_of(bytes, checksum); }));
+  ETSTREAM_TRY(
+      read_pieces(source, [&](std::span<const std::byte> bytes) { checksum = crc32_of(bytes, checksum); }));
   return checksum;
 }
 

@@ -417,7 +417,8 @@ Result<ZipArchive> read_zip(const ByteSource& file) { return ZipReader(file).run
 Result<std::optional<Error>> find_damage(const ByteSource& file, const ZipMember& member) {
   ETSTREAM_ASSIGN(const ByteSource data, file.slice(member.offset, member.size));
   std::uint32_t checksum = 0;
-  ETSTREAM_TRY(read_pieces(data, [&](std::span<const std::byte> bytes) { checksum = crc32_of(bytes, checksum); }));
+  ETSTREAM_TRY(
+      read_pieces(data, [&](std::span<const std::byte> bytes) { checksum = crc32_of(bytes, checksum); }));
   if (checksum == member.crc32) return std::optional<Error>();
   return std::optional(unexpected(ErrorCode::kCorrupt, {file.name(), member.offset},
                                   "member {} with the checksum {:08x}, found {:08x}", quote(member.name),

@@ -27,6 +27,7 @@
 #include "memory/heap/malloc_rules.h"
 #include "memory/heap/pages.h"
 #include "memory/heap/python_arenas_posix.h"
+#include "memory/heap/report_use_posix.h"
 #include "memory/heap/say.h"
 #include "memory/heap/spill_folder.h"
 
@@ -183,6 +184,7 @@ constinit std::uint64_t the_limit = 0;
 
 void begin_child() {
   the_heap.after_fork_in_child();
+  report_use();
   // Another thread of the parent may have held the lock while it waited for the loader, or the loader may
   // have waited for it.
   ::pthread_mutex_init(&lock, nullptr);
@@ -200,6 +202,7 @@ Result<void> use_folder(const std::string& folder, std::uint64_t limit) {
   if (is_first) {
     ::pthread_atfork([] { the_heap.before_fork(); }, [] { the_heap.after_fork_in_parent(); }, begin_child);
     stay_loaded();
+    report_use();
   }
   std::free(std::exchange(the_folder, lasting.release()));
   the_limit = limit;

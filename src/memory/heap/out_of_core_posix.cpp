@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <set>
 
 #include "core/base/text.h"
 #include "core/base/try.h"
@@ -102,44 +103,72 @@ Error become_out_of_core(const std::vector<std::string>& command, const OutOfCor
 
 namespace {
 
-/// Looks at the processes as they are now.
-void look(const heap::SharedTreeUse& shared, OutOfCoreUse& use) {
-  std::uint64_t anonymous = 0;
-  std::uint64_t resident = 0;
-  std::uint64_t spilled = 0;
-  shared.for_each_process([&](const heap::ProcessUse& process) {
-    const auto memory = memory_of(process.process.load());
-    if (!memory) return;
-    anonymous += memory->anonymous;
-    resident += memory->resident;
-    spilled += process.live.load();
-  });
-  use.anonymous = std::max(use.anonymous, anonymous);
-  use.resident = std::max(use.resident, resident);
-  use.spilled = std::max(use.spilled, spilled);
-}
+/// Watches the heaps of a command's processes.
+class HeapWatch {
+ public:
+  HeapWatch(const heap::SharedTreeUse& shared, OutOfCoreUse& use) : shared_(shared), use_(use) {}
 
-/// Adds what the processes counted themselves.
-void add_counts(const heap::SharedTreeUse& shared, OutOfCoreUse& use) {
-  use.processes = shared.processes();
-  shared.for_each_process([&](const heap::ProcessUse& process) {
-    use.blocks += process.blocks.load();
-    use.paged_out += process.paged_out.load();
-    use.refused += process.refused.load();
-    use.spilled = std::max(use.spilled, process.peak.load());
-  });
-}
+  /// Looks at the processes as they are now.
+  void look() {
+    if (shared_.is_joined()) find_below(::getpid());
+    std::uint64_t anonymous = 0;
+    std::uint64_t resident = 0;
+    std::uint64_t spilled = 0;
+    for_each_process([&](const heap::ProcessUse& process) {
+      const auto memory = memory_of(process.process.load());
+      if (!memory) return;
+      anonymous += memory->anonymous;
+      resident += memory->resident;
+      spilled += process.live.load();
+    });
+    use_.anonymous = std::max(use_.anonymous, anonymous);
+    use_.resident = std::max(use_.resident, resident);
+    use_.spilled = std::max(use_.spilled, spilled);
+  }
+
+  /// Adds what the processes counted themselves.
+  void add_counts() {
+    if (!shared_.is_joined()) use_.processes = shared_.processes();
+    for_each_process([&](const heap::ProcessUse& process) {
+      if (shared_.is_joined()) ++use_.processes;
+      use_.blocks += process.blocks.load();
+      use_.paged_out += process.paged_out.load();
+      use_.refused += process.refused.load();
+      use_.spilled = std::max(use_.spilled, process.peak.load());
+    });
+  }
+
+ private:
+  /// Notes the processes of the command: others have counts in the memory that a process above shares.
+  void find_below(int parent) {
+    for (const int child : children_of(parent)) {
+      below_.insert(child);
+      find_below(child);
+    }
+  }
+  template <class Look>
+  void for_each_process(Look look) const {
+    shared_.for_each_process([&](const heap::ProcessUse& process) {
+      if (!shared_.is_joined() || below_.contains(process.process.load())) look(process);
+    });
+  }
+
+  const heap::SharedTreeUse& shared_;
+  OutOfCoreUse& use_;
+  std::set<int> below_;  // that were there at a look
+};
 
 }  // namespace
 
 Result<CommandEnd> run_out_of_core(const std::vector<std::string>& command, const OutOfCoreOptions& options,
                                    OutOfCoreUse& use) {
   ETSTREAM_TRY(prepare(command, options));
-  ETSTREAM_ASSIGN(const heap::SharedTreeUse shared, heap::SharedTreeUse::make());
+  ETSTREAM_ASSIGN(const heap::SharedTreeUse shared, heap::SharedTreeUse::open());
+  HeapWatch watch(shared, use);
   const auto began = std::chrono::steady_clock::now();
-  ETSTREAM_ASSIGN(const CommandEnd end, run_watched(command, [&] { look(shared, use); }));
+  ETSTREAM_ASSIGN(const CommandEnd end, run_watched(command, [&] { watch.look(); }));
   use.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  add_counts(shared, use);
+  watch.add_counts();
   return end;
 }
 

@@ -4,11 +4,8 @@
 // large blocks from the heap and leave all others to the functions that served them before. The environment
 // describes the heap, see heap/environment.h.
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -21,6 +18,7 @@
 #include "memory/heap/malloc_rules.h"
 #include "memory/heap/open_heap_posix.h"
 #include "memory/heap/python_arenas_posix.h"
+#include "memory/heap/report_use_posix.h"
 
 namespace etstream::heap {
 
@@ -50,18 +48,6 @@ constinit FirstBlocks first_blocks;
 template <class Function>
 void find_next(Function& function, const char* name) {
   function = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
-}
-
-/// Puts the heap's counts into the memory that the environment names, if it names some.
-void report_use() {
-  const char* const path = std::getenv(kReportVariable);
-  if (path == nullptr) return;
-  const int file = ::open(path, O_RDWR | O_CLOEXEC);
-  if (file < 0) return;
-  void* const shared = ::mmap(nullptr, sizeof(TreeUse), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  ::close(file);
-  if (shared == MAP_FAILED) return;
-  if (ProcessUse* const use = static_cast<TreeUse*>(shared)->place_of(::getpid())) the_heap.report_to(*use);
 }
 
 void begin_child() {

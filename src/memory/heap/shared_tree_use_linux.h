@@ -3,12 +3,15 @@
 // Memory into which all processes of a command write the counts of their heaps.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 
 #include "core/base/try.h"
@@ -22,17 +25,27 @@ namespace etstream::heap {
 
 class SharedTreeUse {
  public:
+  /// Opens the memory that a process above shares already, so that both see the same counts; else makes it.
   /// Processes that are started from now on find it by their environment.
-  [[nodiscard]] static Result<SharedTreeUse> make() {
-    SharedTreeUse made;
-    ETSTREAM_ASSIGN(made.file_, share_memory("etstream-heap", sizeof(TreeUse), kReportVariable));
+  [[nodiscard]] static Result<SharedTreeUse> open() {
+    SharedTreeUse out;
+    if (const char* const path = std::getenv(kReportVariable)) {
+      out.file_ = Descriptor(::open(path, O_RDWR | O_CLOEXEC));
+      struct ::stat found {};
+      out.is_joined_ = out.file_ && ::fstat(out.file_.get(), &found) == 0 && found.st_size == sizeof(TreeUse);
+    }
+    if (!out.is_joined_) {
+      ETSTREAM_ASSIGN(out.file_, share_memory("etstream-heap", sizeof(TreeUse), kReportVariable));
+    }
     void* const mapped =
-        ::mmap(nullptr, sizeof(TreeUse), PROT_READ | PROT_WRITE, MAP_SHARED, made.file_.get(), 0);
+        ::mmap(nullptr, sizeof(TreeUse), PROT_READ | PROT_WRITE, MAP_SHARED, out.file_.get(), 0);
     if (mapped == MAP_FAILED) return out_of_resources("share memory with the command", errno);
-    made.tree_.reset(static_cast<TreeUse*>(mapped));
-    return made;
+    out.tree_.reset(static_cast<TreeUse*>(mapped));
+    return out;
   }
 
+  /// Returns whether processes that this one has not started may have counts in it too.
+  [[nodiscard]] bool is_joined() const noexcept { return is_joined_; }
   /// Returns how many processes have a heap, or had one.
   [[nodiscard]] std::uint32_t processes() const noexcept { return tree_->processes.load(); }
   /// Calls `look` with the ProcessUse of each.
@@ -50,6 +63,7 @@ class SharedTreeUse {
   SharedTreeUse() = default;
 
   Descriptor file_;
+  bool is_joined_ = false;
   std::unique_ptr<TreeUse, Unmap> tree_;
 };
 

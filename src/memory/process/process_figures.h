@@ -20,6 +20,12 @@ struct ProcessMemory {
   std::uint64_t anonymous = 0;   // what no file backs
   std::uint64_t file = 0;        // pages of files, mapped or shared
 
+  /// Adds the figures of another process, but its mark: the two need not have been reached at one time.
+  void add(const ProcessMemory& other) noexcept {
+    resident += other.resident;
+    anonymous += other.anonymous;
+    file += other.file;
+  }
   /// Raises each figure to that of `other`, if it is larger.
   void raise_to(const ProcessMemory& other) noexcept {
     high_water = std::max(high_water, other.high_water);

@@ -12,40 +12,10 @@
 #include "core/base/text.h"
 #include "core/io/descriptor_posix.h"
 #include "memory/process/process_figures.h"
+#include "memory/process/process_files_linux.h"
 
 namespace etstream {
 namespace {
-
-/// Reads a file of /proc, cut after `most` bytes; empty if it can't be read.
-std::string content_of(const std::string& path, std::size_t most = 4096) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 4096> part;
-  std::string content;
-  while (content.size() < most) {
-    const ssize_t n = ::read(file.get(), part.data(), std::min(part.size(), most - content.size()));
-    if (n <= 0) break;
-    content.append(part.data(), static_cast<std::size_t>(n));
-  }
-  return content;
-}
-
-template <class Number>
-std::optional<Number> number_at(std::string_view text, int base = 10) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  Number number = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number, base);
-  return parsed.ec == std::errc() ? std::optional(number) : std::nullopt;
-}
-
-/// Returns the number in the line that begins with `name`, such as "VmRSS:".
-std::optional<std::uint64_t> number_of(std::string_view content, std::string_view name, int base = 10) {
-  while (!content.starts_with(name)) {
-    const std::size_t end = content.find('\n');
-    if (end == std::string_view::npos) return std::nullopt;
-    content.remove_prefix(end + 1);
-  }
-  return number_at<std::uint64_t>(content.substr(name.size()), base);
-}
 
 std::uint64_t bytes_of(std::string_view content, std::string_view name) {
   return number_of(content, name).value_or(0) << 10;

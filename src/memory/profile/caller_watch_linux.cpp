@@ -135,12 +135,15 @@ void CallerWatch::add_jumps(std::uint64_t begin, Profile& profile) const {
       std::string dump(std::min<std::uint64_t>(end - std::min(end, moment.begin), kLongestStack), '\0');
       const ssize_t n = ::pread(told.file.get(), dump.data(), dump.size(), static_cast<off_t>(moment.begin));
       dump.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
-      profile.jumps.push_back(
-          {told.process, seconds_between(begin, moment.time), moment.anonymous, moment.by, read_stack(dump)});
+      profile.jumps.push_back({.process = told.process,
+                               .phase = {},
+                               .begin = seconds_between(begin, i > 0 ? told.moments[i - 1].time : begin),
+                               .time = seconds_between(begin, moment.time),
+                               .anonymous = moment.anonymous,
+                               .by = moment.by,
+                               .callers = read_stack(dump)});
     }
   }
-  std::stable_sort(profile.jumps.begin(), profile.jumps.end(),
-                   [](const ProfileJump& a, const ProfileJump& b) { return a.time < b.time; });
 }
 
 }  // namespace etstream

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <set>
 
 #include "core/base/text.h"
 
@@ -64,7 +65,13 @@ class ProcessTimeline {
     PeakMemory peak{seen.resident, seen.anonymous, seen.file};
     if (is_marked) raise_to_mark(peak, mark);
     raise_to(process_peak_, peak);
-    for (const Open& phase : open_) raise_to(profile_.phases[phase.index].peak, peak);
+    const MemorySample below = process_.with_descendants.most(begin, end);
+    PeakMemory with_descendants{below.resident, below.anonymous, below.file};
+    raise_to(with_descendants, peak);
+    for (const Open& phase : open_) {
+      raise_to(profile_.phases[phase.index].peak, peak);
+      raise_to(profile_.phases[phase.index].with_descendants, with_descendants);
+    }
   }
 
   void open(const PhaseEvent& event) {
@@ -102,6 +109,7 @@ class ProcessTimeline {
                                   .seconds = seconds_between(process_.begin, end),
                                   .cpu_seconds = process_.work.cpu_seconds,
                                   .peak = process_peak_,
+                                  .last_anonymous = process_.anonymous,
                                   .read = process_.work.read,
                                   .written = process_.work.written});
   }
@@ -132,6 +140,27 @@ void raise_to_mark(PeakMemory& peak, std::uint64_t high_water) {
   peak.resident = high_water;
 }
 
+namespace {
+
+/// Raises the phases in which a process lived, of those above it, to its peak: a spike of its own may not be
+/// in the samples.
+void raise_phases_above(const std::vector<WatchedProcess>& processes, std::uint64_t begin, Profile& profile) {
+  std::map<std::int32_t, std::vector<PhaseProfile*>> of_process;
+  for (PhaseProfile& phase : profile.phases) of_process[phase.process].push_back(&phase);
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    const double start = seconds_between(begin, processes[i].begin);
+    const double end = seconds_between(begin, processes[i].end);
+    for (auto above = processes[i].parent_at; above; above = processes[*above].parent_at) {
+      for (PhaseProfile* phase : of_process[processes[*above].process]) {
+        if (start < phase->start || end > phase->start + phase->seconds) continue;
+        raise_to(phase->with_descendants, profile.processes[i].peak);
+      }
+    }
+  }
+}
+
+}  // namespace
+
 void add_profiles(const std::vector<WatchedProcess>& processes, std::vector<PhaseEvent> events,
                   std::uint64_t begin, Profile& profile) {
   std::stable_sort(events.begin(), events.end(),
@@ -146,6 +175,7 @@ void add_profiles(const std::vector<WatchedProcess>& processes, std::vector<Phas
     ProcessTimeline(process, begin, profile).run(own);
     of_process.erase(process.process);
   }
+  raise_phases_above(processes, begin, profile);
   std::stable_sort(profile.phases.begin(), profile.phases.end(),
                    [](const PhaseProfile& a, const PhaseProfile& b) { return a.start < b.start; });
   for (const auto& [process, lost] : of_process) {
@@ -164,11 +194,17 @@ Result<std::optional<Excess>> find_excess(const Profile& profile, std::uint64_t 
     is_known = true;
     // If several phases have the same peak, the innermost says most.
     const bool is_inner = most.phase == nullptr ? name.empty() : phase.depth >= most.phase->depth;
-    if (phase.peak.anonymous > most.anonymous || (phase.peak.anonymous == most.anonymous && is_inner)) {
-      most = {&phase, phase.peak.anonymous};
-    }
+    const std::uint64_t anonymous = phase.with_descendants.anonymous;
+    if (anonymous > most.anonymous || (anonymous == most.anonymous && is_inner)) most = {&phase, anonymous};
   }
-  if (!is_known) return make_error(ErrorCode::kNotFound, "there was no phase {}", quote(name));
+  if (!is_known) {
+    std::set<std::string> names;
+    for (const PhaseProfile& phase : profile.phases) names.insert(quote(phase.name));
+    std::string there;
+    for (const std::string& each : names) there += (there.empty() ? "" : ", ") + each;
+    return make_error(ErrorCode::kNotFound, "there was no phase {}, but {}", quote(name),
+                      there.empty() ? "no phase at all" : there);
+  }
   if (most.anonymous <= limit) return std::optional<Excess>();
   return std::optional(most);
 }

@@ -24,4 +24,10 @@ void raise_to_mark(PeakMemory& peak, std::uint64_t high_water);
 void add_profiles(const std::vector<WatchedProcess>& processes, std::vector<PhaseEvent> events,
                   std::uint64_t begin, Profile& profile);
 
+/// Adds the times in which the memory of a process grew by most without a fall, from its samples.
+void add_jumps(const std::vector<WatchedProcess>& processes, std::uint64_t begin, Profile& profile);
+
+/// Puts jumps in order of time, gives each its phase, and adds up those of the same line.
+void finish_jumps(const std::vector<WatchedProcess>& processes, Profile& profile);
+
 }  // namespace etstream

@@ -14,16 +14,26 @@ constexpr std::uint64_t kYoung = 250'000'000;  // until then a process may call 
 
 }  // namespace
 
-void ProcessWatch::find_children(int parent, std::uint64_t now) {
+void ProcessWatch::find_children(int parent, std::optional<std::size_t> place, std::uint64_t now) {
   for (const int child : children_of(parent)) {
-    if (!runs(child)) {
+    std::optional<std::size_t> known = place_of(child);
+    if (!known) {
+      known = processes_.size();
       WatchedProcess& found = processes_.emplace_back();
       found.process = child;
       found.parent = parent;
+      found.parent_at = place;
       found.begin = found.end = now;
     }
-    find_children(child, now);
+    find_children(child, known, now);
   }
+}
+
+std::optional<std::size_t> ProcessWatch::place_of(int process) const noexcept {
+  const auto found = std::ranges::find_if(
+      processes_, [&](const WatchedProcess& each) { return each.runs && each.process == process; });
+  if (found == processes_.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - processes_.begin());
 }
 
 bool ProcessWatch::is_copy_of_parent(const WatchedProcess& child) const {
@@ -32,18 +42,16 @@ bool ProcessWatch::is_copy_of_parent(const WatchedProcess& child) const {
   });
 }
 
-bool ProcessWatch::runs(int process) const noexcept {
-  return std::any_of(processes_.begin(), processes_.end(),
-                     [&](const WatchedProcess& each) { return each.runs && each.process == process; });
-}
+bool ProcessWatch::runs(int process) const noexcept { return place_of(process).has_value(); }
 
 void ProcessWatch::look(int root, std::uint64_t now, const std::function<std::uint64_t()>& spilled) {
   const bool is_thorough = looks_ < kFirstLooks || looks_ % kLookForNewEvery == 0;
   const bool reads_commands = looks_ % kReadCommandEvery == 0;
   ++looks_;
-  if (is_thorough) find_children(root, now);
-  MemorySample total{{}, now};
-  for (WatchedProcess& each : processes_) {
+  if (is_thorough) find_children(root, std::nullopt, now);
+  std::vector<MemorySample> below(processes_.size(), MemorySample{{}, now});
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    WatchedProcess& each = processes_[i];
     if (!each.runs) continue;
     const auto memory = memory_of(each.process);
     if (!memory) {
@@ -62,11 +70,20 @@ void ProcessWatch::look(int root, std::uint64_t now, const std::function<std::ui
     // Between fork and exec its memory is its parent's.
     if (now - each.begin < kYoung && is_copy_of_parent(each)) continue;
     each.memory.add({*memory, now});
-    total.resident += memory->resident;
-    total.anonymous += memory->anonymous;
-    total.file += memory->file;
+    below[i].add(*memory);
   }
-  total.spilled = spilled();
+  add_sums(std::move(below), spilled(), now);
+}
+
+void ProcessWatch::add_sums(std::vector<MemorySample> sums, std::uint64_t spilled, std::uint64_t now) {
+  MemorySample total{{}, now, spilled};
+  for (std::size_t i = processes_.size(); i-- > 0;) {
+    WatchedProcess& each = processes_[i];
+    MemorySample& parent = each.parent_at ? sums[*each.parent_at] : total;
+    parent.add(sums[i]);
+    if (each.parent_at) processes_[*each.parent_at].has_children = true;
+    if (each.runs && each.has_children) each.with_descendants.add(sums[i]);
+  }
   total_.add(total);
 }
 

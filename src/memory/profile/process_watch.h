@@ -3,8 +3,10 @@
 // The processes of a command, watched over time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,13 +18,16 @@ namespace etstream {
 struct WatchedProcess {
   int process = 0;
   int parent = 0;
+  std::optional<std::size_t> parent_at;  // where its parent is among the processes, if it is there
   std::string command;
   std::uint64_t begin = 0;  // when it was seen first, in nanoseconds
   std::uint64_t end = 0;    // and last
   bool runs = true;
+  bool has_children = false;
   std::uint64_t anonymous = 0;  // as it was looked at last, in bytes
   ProcessWork work;
   MemorySeries memory;
+  MemorySeries with_descendants;  // of it and the processes below it; empty if it never had any
 };
 
 class ProcessWatch {
@@ -39,10 +44,14 @@ class ProcessWatch {
   [[nodiscard]] const MemorySeries& total() const noexcept { return total_; }
 
  private:
-  void find_children(int parent, std::uint64_t now);
+  /// Finds the processes below `parent`, which is at `place` among the processes, unless it is the root.
+  void find_children(int parent, std::optional<std::size_t> place, std::uint64_t now);
+  [[nodiscard]] std::optional<std::size_t> place_of(int process) const noexcept;
+  /// Takes the memory of each process, and adds the sums of those below each, and of all.
+  void add_sums(std::vector<MemorySample> sums, std::uint64_t spilled, std::uint64_t now);
   [[nodiscard]] bool is_copy_of_parent(const WatchedProcess& child) const;
 
-  std::vector<WatchedProcess> processes_;
+  std::vector<WatchedProcess> processes_;  // each behind its parent
   MemorySeries total_;
   unsigned looks_ = 0;
 };

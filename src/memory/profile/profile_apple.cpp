@@ -15,6 +15,10 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& /*command*/, Pro
                     "here `/usr/bin/time -l` tells the largest of a whole process");
 }
 
+Result<CommandEnd> run_in_phase(const std::vector<std::string>& /*command*/, const std::string& /*name*/) {
+  return make_error(ErrorCode::kUnsupported, "a command is profiled on Linux alone; run it without a phase");
+}
+
 // Phases do nothing here, as there is no profile for them.
 ProfiledPhase::ProfiledPhase(std::string_view /*name*/) noexcept {}
 ProfiledPhase::~ProfiledPhase() = default;

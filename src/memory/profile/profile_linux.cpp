@@ -11,7 +11,9 @@
 #include "core/base/try.h"
 #include "core/io/descriptor_posix.h"
 #include "etstream/profile.h"
+#include "etstream/profiled_phase.h"
 #include "memory/heap/shared_tree_use_linux.h"
+#include "memory/process/cgroup_memory.h"
 #include "memory/process/command.h"
 #include "memory/process/process_figures.h"
 #include "memory/profile/caller_watch.h"
@@ -74,7 +76,7 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
   profile.command = command;
   if (command.empty()) return make_error(ErrorCode::kInvalidArgument, "there is no command to run");
   ETSTREAM_ASSIGN(const Descriptor log, share_memory("etstream-profile", 0, kPhaseLogVariable));
-  ETSTREAM_ASSIGN(const heap::SharedTreeUse heaps, heap::SharedTreeUse::make());
+  ETSTREAM_ASSIGN(const heap::SharedTreeUse heaps, heap::SharedTreeUse::open());
   // A process whose parent ends becomes a child of this one.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ProcessWatch watch;
@@ -83,6 +85,7 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
   unsigned looks = 0;
   const int self = ::getpid();
   const std::uint64_t cache_before = page_cache();
+  const CgroupMemory group_before = cgroup_memory().value_or(CgroupMemory());
   const auto now = [] { return nanoseconds_of(CLOCK_MONOTONIC); };
   const std::uint64_t begin = now();
   const auto look = [&] {
@@ -101,6 +104,9 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
   ETSTREAM_ASSIGN(const CommandEnd end, run_watched(command, look));
   profile.seconds = seconds_between(begin, now());
   profile.end = end;
+  const CgroupMemory group = cgroup_memory().value_or(CgroupMemory());
+  profile.cgroup_limit = group.limit;
+  profile.cgroup_kills = group.kills - std::min(group.kills, group_before.kills);
   if (!can_tell_children()) {
     profile.notes.emplace_back(
         "the kernel does not tell which processes the command started "
@@ -108,9 +114,20 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
   }
   add_profiles(watch.processes(), read_phase_log(log_from(log, 0)), begin, profile);
   add_samples(watch.total(), begin, profile);
-  if (options.callers) callers.add_jumps(begin, profile);
+  if (options.callers) {
+    callers.add_jumps(begin, profile);
+  } else {
+    add_jumps(watch.processes(), begin, profile);
+  }
+  finish_jumps(watch.processes(), profile);
   add_ended(profile);
   return end;
+}
+
+Result<CommandEnd> run_in_phase(const std::vector<std::string>& command, const std::string& name) {
+  if (command.empty()) return make_error(ErrorCode::kInvalidArgument, "there is no command to run");
+  const ProfiledPhase phase(name);
+  return run_watched(command, [] {});
 }
 
 }  // namespace etstream

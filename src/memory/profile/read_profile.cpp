@@ -69,7 +69,19 @@ class ProfileReader {
         return {};
       }
       if (key == "seconds") return number(out.seconds);
+      if (key == "process") {
+        ETSTREAM_ASSIGN(const JsonTape::Value value, json_.take(JsonReader::Kind::kInteger));
+        out.process = static_cast<std::int32_t>(value.integer);
+        return {};
+      }
+      if (key == "depth") {
+        double depth = 0;
+        ETSTREAM_TRY(number(depth));
+        out.depth = depth >= 0 && depth < 1e6 ? static_cast<std::uint32_t>(depth) : 0;
+        return {};
+      }
       if (key == "peak") return peak(out.peak);
+      if (key == "with_descendants") return peak(out.with_descendants);
       json_.take();
       return {};
     });

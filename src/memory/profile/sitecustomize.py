@@ -16,6 +16,7 @@ import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import inspect
 import os
 import signal
 import sys
@@ -27,6 +28,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 # The steps of each module, and the names of their phases.
 _STEPS: dict[str, dict[str, str]] = {
     "torch.export": {"export": "export"},
+    "transformers.modeling_utils": {"PreTrainedModel.from_pretrained": "load"},
     "torchao.quantization.quant_api": {"quantize_": "quantize"},
     "torchao.quantization.pt2e.quantize_pt2e": {"prepare_pt2e": "prepare to quantize", "convert_pt2e": "quantize"},
     "executorch.examples.models.llama.export_llama_lib": {"_load_llama_model": "load"},
@@ -52,9 +54,12 @@ def _wrap(module: ModuleType, steps: dict[str, str]) -> None:
     for path, name in steps.items():
         *owners, attribute = path.split(".")
         owner = functools.reduce(lambda found, each: getattr(found, each, None), owners, module)
-        function = getattr(owner, attribute, None)
-        if callable(function):
-            setattr(owner, attribute, _profile.phase(name)(function))
+        function = inspect.getattr_static(owner, attribute, None)
+        in_phase = _profile.phase(name)
+        if isinstance(function, classmethod):
+            setattr(owner, attribute, classmethod(in_phase(function.__func__)))
+        elif callable(function):
+            setattr(owner, attribute, in_phase(function))
 
 
 def _wrap_backends(module: ModuleType) -> None:

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "memory/profile/memory_series.h"
@@ -190,10 +191,119 @@ TEST_CASE("what is over the limit is the innermost phase that took most, or the 
   CHECK(find_excess(profile, 600)->value().phase == nullptr);
 }
 
+/// Makes process 7 with a child, 8, that has 500 bytes from second 4 to 5, and a mark of 900.
+std::vector<WatchedProcess> processes_with_child() {
+  WatchedProcess parent = seen_process();
+  WatchedProcess child;
+  child.process = 8;
+  child.parent = 7;
+  child.parent_at = 0;
+  child.begin = 4 * kSecond;
+  child.end = 5 * kSecond;
+  for (std::uint64_t time = 1; time <= 10; ++time) {
+    const bool is_there = time == 4 || time == 5;
+    if (is_there) child.memory.add(sample(time * kSecond, 500));
+    parent.with_descendants.add(sample(time * kSecond, is_there ? 600 : 100));
+  }
+  child.memory.add([] {
+    MemorySample last = sample(5 * kSecond, 500);
+    last.high_water = 910;
+    return last;
+  }());
+  return {parent, child};
+}
+
+TEST_CASE("a phase has its process's own memory, and that with the processes below it") {
+  Profile profile;
+  add_profiles(processes_with_child(),
+               {event(true, 3, 100, 110, "compile"), event(false, 6, 100, 110),
+                event(true, 7, 100, 110, "link"), event(false, 8, 100, 110)},
+               1 * kSecond, profile);
+  REQUIRE(profile.phases.size() == 2);
+  CHECK(profile.phases[0].peak.anonymous == 100);
+  // The child's mark is not in the samples.
+  CHECK(profile.phases[0].with_descendants.anonymous == 900);
+  CHECK(profile.phases[1].with_descendants.anonymous == 100);
+  CHECK(find_excess(profile, 899)->value().phase->name == "compile");
+  CHECK(!find_excess(profile, 100, "link")->has_value());
+  CHECK(find_excess(profile, 1, "no").error().message == "there was no phase 'no', but 'compile', 'link'");
+}
+
+TEST_CASE("jumps are those of one process, with the phase that it was in") {
+  Profile profile;
+  const auto processes = [] {
+    std::vector<WatchedProcess> out(2);
+    for (int i = 0; i < 2; ++i) {
+      out[static_cast<std::size_t>(i)].process = 7 + i;
+      out[static_cast<std::size_t>(i)].begin = 1 * kSecond;
+      out[static_cast<std::size_t>(i)].end = 4 * kSecond;
+    }
+    out[1].parent_at = 0;
+    for (std::uint64_t time = 1; time <= 4; ++time) {
+      out[0].memory.add(sample(time * kSecond, (time < 3 ? time * 100 : 50) << 20));
+      out[1].memory.add(sample(time * kSecond, (time * 30) << 20));
+    }
+    return out;
+  }();
+  add_profiles(processes, {event(true, 2, 100, 110, "lower"), event(false, 4, 100, 110)}, 1 * kSecond,
+               profile);
+  add_jumps(processes, 1 * kSecond, profile);
+  finish_jumps(processes, profile);
+  REQUIRE(profile.jumps.size() == 2);
+  CHECK(profile.jumps[0].process == 7);
+  CHECK(profile.jumps[0].by == std::uint64_t{200} << 20);
+  CHECK(profile.jumps[0].phase == "lower");
+  CHECK(profile.jumps[1].process == 8);
+  CHECK(profile.jumps[1].by == std::uint64_t{120} << 20);
+  CHECK(profile.jumps[1].phase == "lower");
+  CHECK(profile.jumps[1].time == 3.0);
+}
+
+TEST_CASE("what jumps added counts for the innermost line that is the user's own") {
+  Profile profile;
+  const auto jump = [](std::uint64_t by, std::vector<ProfileJump::Caller> callers) {
+    ProfileJump out;
+    out.by = by;
+    out.callers = std::move(callers);
+    return out;
+  };
+  const ProfileJump::Caller torch{"/usr/lib/python3/site-packages/torch/x.py", 1, "clone"};
+  const ProfileJump::Caller own{"/home/a/export.py", 5, "main"};
+  profile.jumps = {jump(10, {torch, own}), jump(5, {own}), jump(3, {{"<frozen importlib>", 2, "f"}, torch})};
+  finish_jumps({}, profile);
+  REQUIRE(profile.lines.size() == 1);
+  CHECK(profile.lines[0].caller.file == "/home/a/export.py");
+  CHECK(profile.lines[0].by == 15);
+  CHECK(profile.lines[0].jumps == 2);
+}
+
+TEST_CASE("phases are compared where they are among those around them") {
+  const auto phases = [](const std::vector<std::pair<std::uint32_t, std::string>>& named) {
+    Profile out;
+    for (const auto& [depth, name] : named) {
+      PhaseProfile& phase = out.phases.emplace_back();
+      phase.depth = depth;
+      phase.name = name;
+    }
+    return out;
+  };
+  const Profile before =
+      phases({{0, "load"}, {0, "lower"}, {1, "a"}, {1, "gone"}, {1, "b"}, {0, "save"}, {0, "last"}});
+  const Profile after = phases({{0, "lower"}, {1, "b"}, {1, "a"}, {1, "new"}, {0, "load"}, {0, "save"}});
+  std::vector<std::string> rows;
+  for (const ComparedPhase& row : compare_phases(before, after)) {
+    rows.push_back(std::string(row.depth, ' ') + row.name + (row.before != nullptr ? " <" : "") +
+                   (row.after != nullptr ? " >" : ""));
+  }
+  CHECK(rows == std::vector<std::string>{"lower < >", " gone <", " b < >", " a < >", " new >", "load < >",
+                                         "save < >", "last <"});
+}
+
 TEST_CASE("a profile is read back from its JSON, and other JSON is refused with its place") {
   const auto found =
       read_profile(source_of(R"({"seconds": 2, "peak": {"anonymous": 7, "more": [1]}, "later": {"x": null},
-    "phases": [{"name": "export", "seconds": 1.5, "peak": {"anonymous": 5, "resident": 6}, "depth": 0}]})"));
+    "phases": [{"name": "export", "seconds": 1.5, "peak": {"anonymous": 5, "resident": 6}, "depth": 2,
+    "process": 8, "with_descendants": {"anonymous": 9}}]})"));
   REQUIRE_MESSAGE(found, found.error().message);
   CHECK(found->seconds == 2.0);
   CHECK(found->peak.anonymous == 7);
@@ -201,6 +311,9 @@ TEST_CASE("a profile is read back from its JSON, and other JSON is refused with 
   CHECK(found->phases[0].name == "export");
   CHECK(found->phases[0].seconds == 1.5);
   CHECK(found->phases[0].peak.resident == 6);
+  CHECK(found->phases[0].with_descendants.anonymous == 9);
+  CHECK(found->phases[0].depth == 2);
+  CHECK(found->phases[0].process == 8);
   for (const auto* const wrong :
        {R"({"phases": []})", R"({"peak": {"anonymous": -1}})", R"({"peak": {"anonymous": 1e300}})",
         R"({"peak": 3})", R"([])", R"({"peak": {}, "phases": [{"name": 3}]})", "{"}) {

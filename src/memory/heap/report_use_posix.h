@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The counts of this process's heap, where a process above reads them: one that runs `etstream run --report`
+// or `etstream profile`.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "memory/heap/environment.h"
+#include "memory/heap/malloc_rules.h"
+#include "memory/heap/statistics.h"
+
+namespace etstream::heap {
+
+/// Puts the heap's counts into the memory that the environment names, if it names some.
+inline void report_use() noexcept {
+  const char* const path = std::getenv(kReportVariable);
+  if (path == nullptr) return;
+  const int file = ::open(path, O_RDWR | O_CLOEXEC);
+  if (file < 0) return;
+  void* const shared = ::mmap(nullptr, sizeof(TreeUse), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ::close(file);
+  if (shared == MAP_FAILED) return;
+  if (ProcessUse* const use = static_cast<TreeUse*>(shared)->place_of(::getpid())) the_heap.report_to(*use);
+}
+
+}  // namespace etstream::heap
