@@ -23,7 +23,8 @@
 
 namespace etstream {
 
-/// Returns the frames in the output of faulthandler, innermost first. Skips other lines.
+/// Returns the frames in the output of faulthandler, innermost first. Skips other lines, and frames that only
+/// import: those of importlib and of etstream.
 [[nodiscard]] std::vector<ProfileJump::Caller> read_stack(std::string_view dump);
 
 class CallerWatch {

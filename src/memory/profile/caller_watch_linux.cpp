@@ -45,6 +45,17 @@ int busy_thread_of(int process, const std::map<int, std::uint64_t>& before) {
 
 }  // namespace
 
+namespace {
+
+/// Returns whether a file has code that lies between a script and what it imports: Python's own, or that of
+/// sitecustomize.py.
+bool is_between(std::string_view file) {
+  return file.starts_with("<frozen importlib") || file.ends_with("/python/sitecustomize.py") ||
+         file.ends_with("/python/etstream_profile.py");
+}
+
+}  // namespace
+
 std::vector<ProfileJump::Caller> read_stack(std::string_view dump) {
   constexpr std::string_view kFile = "  File \"";
   constexpr std::string_view kLine = "\", line ";
@@ -60,7 +71,7 @@ std::vector<ProfileJump::Caller> read_stack(std::string_view dump) {
     line.remove_prefix(number + kLine.size());
     if (!take_numbers(line, caller.line) || caller.line < 0) caller.line = 0;
     if (line.starts_with(kIn)) caller.function = line.substr(kIn.size());
-    out.push_back(std::move(caller));
+    if (!is_between(caller.file)) out.push_back(std::move(caller));
   }
   return out;
 }

@@ -10,6 +10,8 @@ TEST_CASE("callers are read from what faulthandler wrote, whatever their names a
   const auto callers = read_stack(
       "Stack (most recent call first):\n"
       "  File \"/a \"b\", line 7 in x.py\", line 12 in <lambda>\n"
+      "  File \"<frozen importlib._bootstrap>\", line 241 in _call_with_frames_removed\n"
+      "  File \"/usr/lib/etstream/python/sitecustomize.py\", line 96 in exec_module\n"
       "  File \"<string>\", line ??? in f\n"
       "  File \n"
       "  ...\n"
