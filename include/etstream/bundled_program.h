@@ -26,11 +26,13 @@
 
 namespace etstream {
 
+/// The inputs of a call of a method, and what it has to return for them.
 struct MethodTestCase {
   std::vector<Value> inputs;            // one for each input of the method
   std::vector<Value> expected_outputs;  // one for each output of the method
 };
 
+/// The test cases of one method.
 struct MethodTestSuite {
   std::string method_name;  // UTF-8
   std::vector<MethodTestCase> test_cases;
@@ -48,6 +50,7 @@ struct BundledProgram {
 /// schema/segmented_bundle.md specifies it.
 enum class BundleFormat { kBp08, kSegmented };
 
+/// Options of plan(BundledProgram) and write_file(BundledProgram).
 struct BundledProgramOptions {
   BundleFormat format = BundleFormat::kBp08;
   /// True to store hashes in the directory of a segmented bundle, by which verify() finds damage.
@@ -74,6 +77,7 @@ struct BundledProgramOptions {
 [[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan(const BundledProgram& bundle,
                                                     const BundledProgramOptions& options = {});
 
+/// Those options, and how to write the file.
 struct BundledProgramFileOptions : BundledProgramOptions {
   FileSinkOptions file;
   Progress progress;

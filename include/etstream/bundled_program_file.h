@@ -46,8 +46,11 @@ class ETSTREAM_EXPORT BundledProgramFile {
   BundledProgramFile& operator=(BundledProgramFile&&) noexcept;
   ~BundledProgramFile();
 
+  /// Returns the source that was opened.
   [[nodiscard]] const ByteSource& file() const noexcept;
+  /// Returns the format of the bundle.
   [[nodiscard]] BundleFormat format() const noexcept;
+  /// Returns the version of the schema, as in BundledProgram.
   [[nodiscard]] std::uint32_t version() const noexcept;
   /// Returns the .pte file in the bundle. It is not copied.
   [[nodiscard]] const ByteSource& program() const noexcept;

@@ -113,6 +113,7 @@ class ETSTREAM_EXPORT ByteSource {
   /// or if concatenations are parts of one another more than 256 deep.
   [[nodiscard]] static Result<ByteSource> concatenation(std::vector<ByteSource> parts);
 
+  /// Returns the size in bytes.
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   /// Returns `size` bytes from `offset` on. Error: kInvalidArgument if they are not inside this source.
   [[nodiscard]] Result<ByteSource> slice(std::uint64_t offset, std::uint64_t size) const;

@@ -27,6 +27,7 @@ namespace etstream {
 /// Opens the file at a path for reading.
 using OpenFile = std::function<Result<ByteSource>(const std::string& path)>;
 
+/// Options of the functions that open files of weights.
 struct CheckpointOptions {
   /// Opens each file that is read, so that callers can see which these are.
   OpenFile open_file = &ByteSource::file;
@@ -96,6 +97,7 @@ struct DtypeRule {
 /// kInvalidArgument, naming both files, where their bytes or layouts differ; read errors.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> merge(Checkpoint& checkpoint);
 
+/// Options of describe_tensor_data().
 struct TensorDataOptions {
   /// Stores equal bytes once, under all names that have them. To find them, tensors of equal size are read:
   /// some bytes of each, and all bytes of those that agree in these.

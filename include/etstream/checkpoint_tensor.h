@@ -16,6 +16,7 @@
 
 namespace etstream {
 
+/// A tensor with its name, whose data stays in the file.
 struct CheckpointTensor {
   std::string name;
   /// The type as the file spells it: "BF16", "Q4_0"; "" for a backend's opaque data, which has no type.
@@ -29,6 +30,7 @@ struct CheckpointTensor {
   std::optional<std::vector<std::uint64_t>> shape = std::nullopt;
 };
 
+/// The tensors of a file, or of all files of a set.
 struct Checkpoint {
   std::vector<std::string> files;         // the paths of all files that were opened
   std::vector<CheckpointTensor> tensors;  // in file order

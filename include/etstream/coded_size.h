@@ -21,6 +21,7 @@ namespace etstream {
 
 /// Sizes are in bytes.
 struct CodedSizes {
+  /// The size of one payload.
   struct One {
     std::uint32_t content = 0;  // its index in the list
     std::uint64_t size = 0;     // after coding

@@ -49,6 +49,7 @@ struct Tolerance {
 /// each of their values.
 using Number = std::variant<std::int64_t, std::uint64_t, double, std::complex<double>>;
 
+/// Two elements that differ by more than the tolerance.
 struct Mismatch {
   std::uint64_t index = 0;  // of the element, in the order of the data
   Number expected;
@@ -70,6 +71,7 @@ struct Comparison {
   /// The mismatch with the largest absolute error, or the first with a NaN or an infinity.
   std::optional<Mismatch> worst;
 
+  /// Returns whether all elements are within the tolerance.
   [[nodiscard]] bool passed() const noexcept { return mismatches == 0; }
 };
 

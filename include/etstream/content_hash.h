@@ -12,6 +12,7 @@
 
 namespace etstream {
 
+/// The XXH3-128 of bytes, in its canonical byte order, which is big-endian.
 using ContentHash = std::array<std::byte, 16>;
 
 }  // namespace etstream

@@ -34,6 +34,7 @@ struct ElementDifference {
   double mean = 0;
 };
 
+/// A difference between two files.
 struct DiffEntry {
   /// The kind of a difference: in content, only in the place in the file, or in elements by no more than the
   /// tolerance.
@@ -47,6 +48,7 @@ struct DiffEntry {
   std::optional<ElementDifference> elements = std::nullopt;
 };
 
+/// Options of diff().
 struct DiffOptions {
   /// The tolerance within which the elements of constants, of named data and of weights count as equal.
   /// Integers, such as quantized weights, count as equal if they differ by no more than `absolute`. Without a
@@ -57,6 +59,7 @@ struct DiffOptions {
   KeyNames names_b = {};
 };
 
+/// The result of diff().
 struct FileDiff {
   bool same_bytes = false;
   /// True if laying out either file again gives the other (etstream/program_plan.h, for programs), so that

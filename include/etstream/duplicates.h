@@ -23,6 +23,7 @@ struct Duplicates {
   std::vector<std::string> names;      // "segment 2 (delegate XnnpackBackend)", "tensor 'linear.weight'"
   std::vector<std::uint64_t> offsets;  // of each in the file, in bytes
 
+  /// Returns how many bytes the file would save with one copy.
   [[nodiscard]] std::uint64_t wasted() const noexcept { return size * (names.size() - 1); }
 };
 

@@ -26,6 +26,7 @@
 
 namespace etstream {
 
+/// Options of ExactJson::decompile().
 struct ExactJsonOptions {
   bool compact = false;   // without white space
   bool defaults = false;  // also writes scalars that are not in the file, with their default

@@ -20,7 +20,9 @@
 
 namespace etstream {
 
+/// A description of a fat container, for planning.
 struct FatContainer {
+  /// A file in the container, or data that only a backend can read.
   struct Payload {
     std::string name;  // 1 to 32 printable ASCII characters
     ByteSource data;

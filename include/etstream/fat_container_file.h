@@ -22,6 +22,7 @@
 
 namespace etstream {
 
+/// A payload of an open fat container.
 struct FatPayload {
   std::string name;          // as in the file, up to its first zero byte
   std::uint64_t offset = 0;  // in the file, in bytes
@@ -37,7 +38,9 @@ class ETSTREAM_EXPORT FatContainerFile {
   /// found; kUnsupported for another version; kTooLarge over 65,536 payloads; kIo.
   [[nodiscard]] static Result<FatContainerFile> open(ByteSource file);
 
+  /// Returns the source that was opened.
   [[nodiscard]] const ByteSource& file() const noexcept { return file_; }
+  /// Returns the version of the format, the only one that there is.
   [[nodiscard]] static constexpr std::uint32_t version() noexcept { return 1; }
   /// Returns the payloads in the order of the table.
   [[nodiscard]] const std::vector<FatPayload>& payloads() const noexcept { return payloads_; }

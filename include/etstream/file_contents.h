@@ -18,6 +18,7 @@
 
 namespace etstream {
 
+/// The kind of content that a range of a file has.
 enum class ContentKind : std::uint8_t {
   kContainer,  // holds others: the file, a program, a segment, a payload
   kTables,     // metadata that locates the rest: flatbuffers, headers, directories

@@ -15,6 +15,7 @@
 
 namespace etstream {
 
+/// The formats that etstream knows.
 enum class FileKind {
   kProgram,
   kBundledProgram,

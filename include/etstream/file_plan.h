@@ -29,11 +29,13 @@ struct Extent {
   std::uint32_t label = 0;      // an index in FilePlan::labels
   ByteSource source;
 
+  /// Returns the size in bytes.
   [[nodiscard]] std::uint64_t size() const noexcept { return source.size(); }
 };
 
 /// The end of a file that is known only after the bytes before it are written: a directory of their hashes.
 struct Trailer {
+  /// A range of the file to be hashed, in bytes.
   struct Range {
     std::uint64_t offset = 0;  // in the file
     std::uint64_t size = 0;

@@ -25,11 +25,13 @@ struct Finding {
   std::optional<std::string> file;
   std::optional<std::uint64_t> offset;
 
+  /// A finding without a place, or one at the place of an error.
   Finding(std::string words) : message(std::move(words)) {}  // NOLINT: converts on purpose
   Finding(Error error)                                       // NOLINT: converts on purpose
       : message(std::move(error.message)), file(std::move(error.file)), offset(error.offset) {}
 };
 
+/// All that a check has found.
 struct Findings {
   std::vector<Finding> errors;    // the file is damaged, or running it would fail or do harm
   std::vector<Finding> warnings;  // the file works, but maybe not as intended
@@ -40,6 +42,7 @@ struct Findings {
   /// The different names of the first 100 of these, in order.
   std::vector<std::string> unknown_operator_names = {};
 
+  /// Returns whether there is no error; there may be warnings.
   [[nodiscard]] bool ok() const noexcept { return errors.empty(); }
 };
 

@@ -26,6 +26,7 @@ namespace etstream {
 /// The longest JSON that compile() accepts, in bytes.
 inline constexpr std::uint64_t kLargestJson = std::uint64_t{256} << 20;
 
+/// Options of FlatbufferText::decompile().
 struct DecompileOptions {
   /// Writes names in quotes (flatc --strict-json).
   bool strict_json = true;

@@ -55,6 +55,7 @@ struct NamedDataInfo {
   std::vector<std::string> asked_by;
 };
 
+/// The result of inspect().
 struct FileInspection {
   std::vector<InspectedFile> files;  // where a path stands for several; offsets are from the start of each
   std::vector<std::string> notes;    // what set the file belongs to, and what is wrong with the set
@@ -76,6 +77,7 @@ struct FileInspection {
   std::vector<FileContent> contents;   // from read_contents(), if requested
 };
 
+/// Options of inspect().
 struct InspectOptions {
   bool duplicates = false;  // also finds duplicates, which reads payloads
   bool contents = false;

@@ -21,6 +21,7 @@
 
 namespace etstream {
 
+/// The kind of a model, and the file that ExecuTorch's export reads its parameters from.
 struct LlamaParameters {
   std::string model_type;  // that config.json says: "llama"
   std::string json;  // the text of params.json; "" for another than "llama", "mistral", "qwen2", "qwen3"

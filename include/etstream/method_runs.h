@@ -24,6 +24,7 @@
 
 namespace etstream {
 
+/// Options of run_methods().
 struct MethodRunOptions {
   std::string python = "python3";  // a path, or a name that is looked for in PATH
   std::uint64_t seed = 0;          // of random inputs
@@ -41,7 +42,9 @@ struct MethodRunOptions {
 /// compared.
 using OutputRun = std::variant<Comparison, std::string>;
 
+/// A run of a method, on the inputs of one test case or on ones that were made up.
 struct MethodRun {
+  /// The way in which a run ended.
   enum class End {
     kOk,
     kOtherOutputs,  // than the test case expects
@@ -66,6 +69,7 @@ struct MethodRun {
   std::string callee;              // "aten::add.out", "delegate XnnpackBackend"
   std::vector<OutputRun> outputs;  // one per output that the test case expects
 
+  /// Returns whether the method returned, with the expected outputs where a test case gives them.
   [[nodiscard]] bool ok() const noexcept { return end == End::kOk; }
 };
 

@@ -39,6 +39,7 @@ struct ArchiveTime {
 /// is not a number of seconds.
 [[nodiscard]] ETSTREAM_EXPORT Result<ArchiveTime> current_archive_time();
 
+/// A description of a package, for planning.
 struct NativePackage {
   /// A flatbuffer with the identifier NPTG, which lists the constants that it requires and those that it
   /// changes.

@@ -44,9 +44,11 @@ class ETSTREAM_EXPORT NativePackageFile {
   /// over 65,536 members; kIo.
   [[nodiscard]] static Result<NativePackageFile> open(ByteSource file);
 
+  /// Returns the source that was opened.
   [[nodiscard]] const ByteSource& file() const noexcept { return file_; }
   /// Returns the members in the order of the directory.
   [[nodiscard]] const std::vector<PackageMember>& members() const noexcept { return members_; }
+  /// Returns the graph, a flatbuffer with the identifier NPTG.
   [[nodiscard]] const ByteSource& graph() const noexcept { return graph_; }
   /// Returns the constants in the order of their bytes. No two share bytes.
   [[nodiscard]] const std::vector<CheckpointTensor>& constants() const noexcept { return constants_; }

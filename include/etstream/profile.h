@@ -49,6 +49,7 @@ struct PhaseProfile {
   bool ended = true;            // false if the process ended in it
 };
 
+/// A process that the command started, or the command's own.
 struct ProcessProfile {
   std::int32_t process = 0;
   std::int32_t parent = 0;
@@ -74,6 +75,7 @@ struct ProfileSample {
 /// with ProfileOptions::callers, a moment at which a Python process was seen with more than ever before, and
 /// the call stack of one of its running threads.
 struct ProfileJump {
+  /// A line of Python that was running.
   struct Caller {
     std::string file;
     std::int32_t line = 0;
@@ -96,6 +98,7 @@ struct ProfileLine {
   std::uint32_t jumps = 0;
 };
 
+/// The result of profiling a command.
 struct Profile {
   std::vector<std::string> command;
   CommandEnd end;
@@ -114,6 +117,7 @@ struct Profile {
   std::vector<std::string> notes;         // what could not be measured, for people
 };
 
+/// Options of run_profiled().
 struct ProfileOptions {
   /// Asks processes that support it (ETSTREAM_PROFILE_CALLERS, see docs/profile.md) for their call stack each
   /// time they have grown by 64 MiB, or by 2 % if that is more.

@@ -46,6 +46,7 @@ enum class TensorStorage {
 /// The kind of an instruction.
 enum class CallKind { kKernel, kDelegate, kMove, kJumpIfFalse, kFree };
 
+/// The type and the shape of a tensor, and how fixed the shape is.
 struct TensorInfo {
   ScalarType scalar_type = ScalarType::kFloat32;
   std::vector<std::int32_t> sizes;
@@ -61,6 +62,7 @@ struct OtherInfo {
 /// An input or output of a method. A scalar is the value that the method was exported with.
 using ValueInfo = std::variant<TensorInfo, std::int64_t, bool, double, OtherInfo>;
 
+/// The signature of a method.
 struct MethodInfo {
   std::string name;
   std::vector<ValueInfo> inputs;
@@ -82,6 +84,7 @@ class ETSTREAM_EXPORT ProgramFile {
   ProgramFile& operator=(ProgramFile&&) noexcept;
   ~ProgramFile();
 
+  /// Returns the source that was opened.
   [[nodiscard]] const ByteSource& file() const noexcept;
   /// Returns the size of the flatbuffer, which is at the start of the file and includes the extended header.
   [[nodiscard]] std::uint64_t flatbuffer_size() const noexcept;
@@ -92,8 +95,11 @@ class ETSTREAM_EXPORT ProgramFile {
   [[nodiscard]] std::uint64_t segment_base_offset() const noexcept;
   [[nodiscard]] std::uint64_t segment_data_size() const noexcept;
 
+  /// Returns the version of the program's schema.
   [[nodiscard]] Result<std::uint32_t> version() const;
+  /// Returns the methods in the order of the program.
   [[nodiscard]] Result<std::vector<MethodInfo>> methods() const;
+  /// Returns the segments by index, with offsets from the start of the file.
   [[nodiscard]] Result<std::vector<SegmentInfo>> segments() const;
   /// Returns the alignment that the program was written with, up to 64 KiB, as far as the offsets of its
   /// segments show it.

@@ -44,6 +44,7 @@ struct ConstantsOut {
 [[nodiscard]] ETSTREAM_EXPORT Result<std::map<std::string, std::string>> read_constant_keys(
     const ByteSource& json);
 
+/// Changes of a program's content; options of its layout are ProgramPlanOptions.
 struct ProgramChanges {
   /// The names of methods to drop, with the constants, mutable data and delegate data that only they use, and
   /// the named data whose keys occur in the data of their delegates and of no others.
@@ -61,12 +62,14 @@ struct ProgramChanges {
   /// existing values under these keys, and stays in the program when constants are moved out.
   std::map<std::string, ByteSource> metadata = {};
 
+  /// Returns whether nothing is to change.
   [[nodiscard]] bool empty() const noexcept {
     return drop_methods.empty() && !drop_stack_traces && !constants_out && constants_in.empty() &&
            metadata.empty();
   }
 };
 
+/// The plan of a changed program, and what has moved out of it.
 struct ProgramPlan {
   FilePlan program;
   std::optional<TensorData> tensor_data;  // if constants are moved out

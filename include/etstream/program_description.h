@@ -24,7 +24,9 @@
 
 namespace etstream {
 
+/// A program whose data is not laid out yet.
 struct ProgramDescription {
+  /// The data of a segment.
   struct Segment {
     ByteSource data;
     std::uint32_t alignment = 1;  // its own minimum, a power of two up to 2^30
@@ -41,6 +43,7 @@ struct ProgramDescription {
   ProgramSchema schema;
 };
 
+/// Options of read_program_json().
 struct ProgramJsonOptions {
   std::string folder;  // that paths in the JSON are relative to; if empty, the current one
   ProgramSchema schema;

@@ -23,6 +23,7 @@
 
 namespace etstream {
 
+/// A value of a method: a tensor, a scalar, a list, a string or nothing.
 struct GraphValue {
   ValueInfo info;  // OtherInfo where it is neither a tensor nor a scalar
   TensorStorage storage = TensorStorage::kNone;
@@ -46,11 +47,13 @@ struct GraphValue {
   std::vector<std::uint32_t> users;      // and of those that read it
 };
 
+/// An operator that kernels implement.
 struct GraphOperator {
   std::string name;      // "aten::add"
   std::string overload;  // "out"
 };
 
+/// A part of the method that a backend runs.
 struct GraphDelegate {
   std::string backend;
   ByteSource data;  // what the backend compiled, in the file

@@ -25,6 +25,7 @@
 
 namespace etstream {
 
+/// Options for a program that may be given as JSON.
 struct ProgramInputOptions {
   std::string folder;  // that paths in JSON are relative to
   ProgramSchema schema;

@@ -22,8 +22,10 @@
 
 namespace etstream {
 
+/// The prefix that the keys of metadata have among those of named data.
 inline constexpr std::string_view kMetadataPrefix = "metadata.";
 
+/// A value as people write it, before it is encoded.
 using MetadataValue = std::variant<std::string, std::int64_t, double, std::vector<std::int64_t>>;
 
 /// Returns the bytes of a value: those of a string, or 8 little-endian bytes per number.
@@ -34,6 +36,7 @@ using MetadataValue = std::variant<std::string, std::int64_t, double, std::vecto
 /// bits.
 [[nodiscard]] ETSTREAM_EXPORT Result<MetadataValue> parse_metadata_value(std::string_view text);
 
+/// A key of a program's metadata, and the bytes of its value.
 struct MetadataEntry {
   std::string key;  // without the prefix
   ByteSource value;

@@ -31,12 +31,14 @@ struct SharingInput {
   ByteSource program;
 };
 
+/// Options of plan_sharing().
 struct SharingOptions {
   std::uint64_t least_size = kDefaultLeastShared;  // in bytes, of weights that are shared
   bool into_container = false;                     // also plan a fat container of the programs as they become
   std::uint32_t container_alignment = 1;           // of its payloads
 };
 
+/// Plans of the files and, if it is requested, of the container.
 struct SharingPlan {
   SharedWeightsPlan files;
   std::optional<FilePlan> container;

@@ -22,10 +22,12 @@ namespace etstream {
 
 /// A method. Sizes are in bytes.
 struct MethodSummary {
+  /// An operator that the method calls.
   struct Operator {
     std::string name;  // with its overload: "aten::add.out"
     std::uint32_t calls = 0;
   };
+  /// A delegate of the method.
   struct Delegate {
     std::string backend;
     std::uint64_t size = 0;
@@ -33,6 +35,7 @@ struct MethodSummary {
     std::uint32_t index = 0;  // in the segments, or in the flatbuffer
     std::uint32_t calls = 0;
   };
+  /// A tensor among the method's values; see GraphValue.
   struct Tensor {
     std::uint32_t value = 0;  // its index
     std::string name;         // if the program has it
@@ -43,6 +46,7 @@ struct MethodSummary {
     std::uint32_t memory_id = 0;
     std::uint64_t memory_offset = 0;
   };
+  /// An area of planned memory.
   struct Memory {
     std::uint32_t id = 0;            // from 1 on
     std::uint64_t size = 0;          // what the method needs
@@ -57,7 +61,9 @@ struct MethodSummary {
   std::vector<Memory> memories;
 };
 
+/// A program's methods and segments. Sizes are in bytes.
 struct ProgramSummary {
+  /// A segment, and the gap before it.
   struct Segment {
     SegmentInfo segment;
     std::uint64_t padding = 0;  // zeros between it and what comes before it

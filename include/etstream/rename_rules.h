@@ -66,6 +66,7 @@ class ETSTREAM_EXPORT RenameRules {
   std::shared_ptr<const RenameRuleSet> set_;
 };
 
+/// Options of apply(RenameRules).
 struct RenameOptions {
   /// The number of rows of a query or key projection that make up a head. If it is not given, it is read from
   /// config.json next to the checkpoint's first file: "head_dim", or "hidden_size" over
@@ -73,6 +74,7 @@ struct RenameOptions {
   std::optional<std::uint32_t> head_dim;
 };
 
+/// The rules and the tensors that apply() found no counterpart for.
 struct RenameReport {
   /// The patterns of rules that apply to no tensor. Of ready-made rules, this leaves out those for tensors
   /// that models of the family may lack: tensors that are left out, and tensors whose name another one gets.

@@ -21,6 +21,7 @@
 
 namespace etstream {
 
+/// The kinds of errors, for software that handles them differently.
 enum class ErrorCode {
   kInvalidArgument,  // the caller asked for something that makes no sense
   kCorrupt,          // a file's bytes contradict its format
@@ -50,14 +51,18 @@ struct Error {
 template <class T>
 class [[nodiscard]] Result {
  public:
+  /// The type of the value.
   using value_type = T;
 
+  /// A success or a failure, so that a function can return either by itself.
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: converts on purpose
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: converts on purpose
 
+  /// Returns whether there is a value; otherwise there is an error.
   [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
   explicit operator bool() const noexcept { return has_value(); }
 
+  /// Returns the value. Ends the program if there is none.
   T& value() & { return *checked_value(this); }
   const T& value() const& { return *checked_value(this); }
   T value() && { return std::move(*checked_value(this)); }
@@ -67,6 +72,7 @@ class [[nodiscard]] Result {
   T* operator->() { return checked_value(this); }
   const T* operator->() const { return checked_value(this); }
 
+  /// Returns the error. Ends the program if there is a value.
   Error& error() & { return *checked_error(this); }
   const Error& error() const& { return *checked_error(this); }
   Error&& error() && { return std::move(*checked_error(this)); }
@@ -103,8 +109,10 @@ class [[nodiscard]] Result {
 template <>
 class [[nodiscard]] Result<void> : private Result<std::monostate> {
  public:
+  /// The type of the value.
   using value_type = void;
 
+  /// A success or a failure, so that a function can return either by itself.
   Result() : Result<std::monostate>(std::monostate{}) {}
   Result(Error error) : Result<std::monostate>(std::move(error)) {}  // NOLINT: converts on purpose
 
@@ -112,9 +120,10 @@ class [[nodiscard]] Result<void> : private Result<std::monostate> {
   using Result<std::monostate>::operator bool;
   using Result<std::monostate>::error;
 
+  /// Ends the program if there is an error.
   void value() const { static_cast<void>(Result<std::monostate>::value()); }
 
-  /// Returns `next()` if this is a success, otherwise the error. `next` returns a Result.
+  /// Returns what `next` returns if this is a success, otherwise the error. `next` returns a Result.
   template <class F>
   auto and_then(F&& next) && -> std::invoke_result_t<F> {
     if (!has_value()) return std::move(*this).error();

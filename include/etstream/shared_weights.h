@@ -29,6 +29,7 @@ namespace etstream {
 /// save.
 inline constexpr std::uint64_t kDefaultLeastShared = 512;
 
+/// Programs to take equal weights out of.
 struct SharedWeights {
   std::vector<const ProgramFile*> programs;        // which must outlive only the call of plan()
   std::uint64_t least_size = kDefaultLeastShared;  // the smallest data to move, in bytes; at least 1
@@ -49,6 +50,7 @@ enum class KeptBecause {
 
 /// Data that one or several programs have.
 struct ProgramData {
+  /// A use of the data in one of the programs.
   struct Use {
     std::uint32_t program = 0;  // an index in SharedWeights::programs
     std::string label;  // "constant 'linear.weight'", "named data '5ac1...'", "delegate XnnpackBackend"
@@ -68,6 +70,7 @@ struct RenamedKey {
   std::string key;
 };
 
+/// Plans of all files: the programs, and the tensor data that they share.
 struct SharedWeightsPlan {
   std::vector<FilePlan> programs;   // in the order given; a copy for one that shares nothing
   std::optional<FilePlan> weights;  // none if the programs have nothing in common

@@ -51,6 +51,8 @@ class ETSTREAM_EXPORT PendingOutput {
   [[nodiscard]] virtual Result<void> take_back() { return {}; }
 };
 
+/// The destination of one file. Derive from it to add another kind of destination. Offsets and sizes are in
+/// bytes.
 class ETSTREAM_EXPORT Sink : public PendingOutput {
  public:
   /// Makes the file system share bytes of `source` at `offset` without copying them, if it can. To be called
@@ -83,6 +85,7 @@ class ETSTREAM_EXPORT Sink : public PendingOutput {
 [[nodiscard]] ETSTREAM_EXPORT Result<void> commit_together(
     std::span<const std::unique_ptr<PendingOutput>> outputs);
 
+/// Options of open_file_sink() and of all functions that write a file by it.
 struct FileSinkOptions {
   /// Writes the file and its folder to the disk before commit() returns, and limits the page cache that
   /// writing uses to a few MiB. Without it the file is complete, but a power failure may undo it, as after

@@ -30,11 +30,14 @@ namespace etstream {
   return release == ExecutorchRelease::k1_0 ? 16 : 128;
 }
 
+/// A description of tensor data, for planning.
 struct TensorData {
+  /// Data that becomes a segment.
   struct Buffer {
     ByteSource data;
     std::uint32_t alignment = 1;  // its own minimum, a power of two up to 2^30
   };
+  /// A key, and the data that it stands for.
   struct Entry {
     std::string key;
     std::uint32_t buffer = 0;  // an index in `buffers`; several entries may share one

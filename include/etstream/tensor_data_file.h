@@ -46,6 +46,7 @@ class ETSTREAM_EXPORT TensorDataFile {
   TensorDataFile& operator=(TensorDataFile&&) noexcept;
   ~TensorDataFile();
 
+  /// Returns the source that was opened.
   [[nodiscard]] const ByteSource& file() const noexcept;
   /// Returns the size of the flatbuffer, which is at the start of the file and includes the header.
   [[nodiscard]] std::uint64_t flatbuffer_size() const noexcept;
@@ -53,6 +54,7 @@ class ETSTREAM_EXPORT TensorDataFile {
   [[nodiscard]] std::uint64_t segment_base_offset() const noexcept;
   [[nodiscard]] std::uint64_t segment_data_size() const noexcept;
 
+  /// Returns the version of the schema.
   [[nodiscard]] Result<std::uint32_t> version() const;
   /// Reads the entries in file order.
   [[nodiscard]] Result<std::vector<NamedTensorData>> entries() const;

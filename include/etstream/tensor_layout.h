@@ -16,6 +16,7 @@
 
 namespace etstream {
 
+/// The type and the shape of a tensor, and the order of its elements.
 struct TensorLayout {
   ScalarType scalar_type = ScalarType::kFloat32;
   std::vector<std::int32_t> sizes;

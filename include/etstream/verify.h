@@ -20,6 +20,7 @@
 
 namespace etstream {
 
+/// Findings, and the files that they are about.
 struct FileFindings : Findings {
   /// The keys that the program asks for and does not contain, as external_keys() of program_weights.h returns
   /// them; none if there is no program, or its requests can't be read.

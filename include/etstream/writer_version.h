@@ -20,6 +20,7 @@ namespace etstream {
 
 /// The releases of ExecuTorch whose output can be reproduced. Patch releases write the same bytes.
 enum class ExecutorchRelease : std::uint8_t { k1_0, k1_1, k1_2, k1_3, k1_4, k1_5 };
+/// The last of these.
 inline constexpr ExecutorchRelease kLatestRelease = ExecutorchRelease::k1_5;
 
 /// The tables with the same field offsets that share a vtable in the output of FlatBuffers' Python builder.
@@ -29,6 +30,7 @@ enum class VtableSharing : std::uint8_t {
   kOfAnySize,    // all, so that a vtable may give another size than the table has: all earlier versions
 };
 
+/// All of a writer's version that its bytes depend on.
 struct WriterVersion {
   ExecutorchRelease release = kLatestRelease;
   VtableSharing vtables = VtableSharing::kOfEqualSize;

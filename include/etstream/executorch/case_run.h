@@ -28,6 +28,7 @@
 
 namespace etstream {
 
+/// The outcome of a test case.
 struct TestCaseRun {
   /// The comparison of each output of the method, in order; empty if the test case expects no outputs.
   std::vector<Comparison> outputs;

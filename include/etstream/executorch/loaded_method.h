@@ -40,6 +40,7 @@ class ETSTREAM_EXPORT LoadedMethod {
   LoadedMethod& operator=(LoadedMethod&&) noexcept;
   ~LoadedMethod();
 
+  /// Returns the method, which lives as long as this object.
   [[nodiscard]] executorch::runtime::Method& method() noexcept;
 
  private:

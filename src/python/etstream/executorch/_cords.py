@@ -51,9 +51,11 @@ class LazyData(FileBackedData):  # type: ignore[misc]
         return len(self.source)
 
     def prefix(self, size: int) -> bytes:
+        """Returns the first bytes, `size` or all that there are."""
         return self.source.read(0, min(size, len(self)))
 
     def sha256(self) -> bytes:
+        """Returns the SHA-256 of the bytes, which are read at the first call only."""
         if self._sha256 is None:
             digest = hashlib.sha256()
             for offset in range(0, len(self), _PIECE):
@@ -62,13 +64,15 @@ class LazyData(FileBackedData):  # type: ignore[misc]
         return self._sha256
 
     def to_bytes(self) -> bytes:
+        """Returns all bytes, in memory."""
         return self.source.read()
 
     def write_to_file(self, outfile: io.BufferedIOBase) -> None:
+        """Writes the bytes to a binary file."""
         _core.FilePlan.copy(self.source).write(outfile)
 
     def close(self) -> None:
-        pass
+        """Does nothing, as a source keeps no file open; ExecuTorch calls it."""
 
     def __getitem__(self, index: int | slice) -> Any:
         if not isinstance(index, slice):
