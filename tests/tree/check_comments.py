@@ -15,7 +15,7 @@ import tokenize
 from pathlib import Path
 from typing import NamedTuple
 
-FOLDERS = (".ci", "cmake", "examples", "include", "packaging", "perf", "schema", "src", "tests")
+FOLDERS = (".ci", "cmake", "docs", "examples", "include", "packaging", "perf", "schema", "src", "tests")
 HEADLESS = re.compile(r"(Of|What|Whether|That|Has|How|Which|Who)\b")
 LICENSE = "SPDX-License-Identifier"
 # These match strings first, so that a comment's sign in a string begins no comment.
