@@ -120,9 +120,9 @@ void add_hash_flag(CLI::App& command, FormatOptions& options) {
 
 }  // namespace
 
-void add_bundle_command(CLI::App& app, Run& run) {
+void add_bundle_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<BundleArguments>(
-      app, run, "bundle", "Bundle a program with test cases (.bpte)", bundle_command, check_output);
+      app, chosen, "bundle", "Bundle a program with test cases (.bpte)", bundle_command, check_output);
   command.add_option("MODEL", arguments.model, "The program, a .pte file")->required();
   add_option(command, "--cases", "CASES.json", arguments.cases, "The test cases, a JSON file")->required();
   add_output_path(command, arguments, "The bundle", "OUT.bpte");
@@ -141,9 +141,10 @@ void add_bundle_command(CLI::App& app, Run& run) {
   add_output_flags(command, arguments);
 }
 
-void add_convert_command(CLI::App& app, Run& run) {
+void add_convert_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<ConvertArguments>(
-      app, run, "convert", "Convert a bundle between formats, without loss", convert_command, check_output);
+      app, chosen, "convert", "Convert a bundle between formats, without loss", convert_command,
+      check_output);
   command.add_option("FILE", arguments.file, "A bundle (.bpte)")->required();
   add_output_path(command, arguments, "The bundle", "OUT.bpte");
   add_format(command, "--to", arguments)->required();

@@ -16,7 +16,7 @@
 namespace etstream::cli {
 
 /// The work of the chosen subcommand, once the command line has been read, and its exit codes.
-struct Run {
+struct ChosenCommand {
   std::function<Result<void>()> work = {};
   /// The words after "--" on the command line of a subcommand that runs another command.
   std::vector<std::string> command = {};
@@ -24,40 +24,40 @@ struct Run {
   int failed = 1;
 };
 
-/// Makes the whole command line. Parsing it sets `run`, which outlives it, if a subcommand is given.
-[[nodiscard]] std::unique_ptr<CLI::App> make_command_line(Run& run);
+/// Makes the whole command line. Parsing it sets `chosen`, which outlives it, if a subcommand is given.
+[[nodiscard]] std::unique_ptr<CLI::App> make_command_line(ChosenCommand& chosen);
 
 /// Adds a subcommand that runs `work` on its arguments. Returns it with these arguments, which live as long:
 /// its options set them. `check` gets both after parsing, and throws CLI11's errors if options don't go
 /// together.
 template <class Arguments, class Work, class Check = void (*)(const CLI::App&, const Arguments&)>
 std::pair<CLI::App&, Arguments&> add_subcommand(
-    CLI::App& app, Run& run, const std::string& name, const std::string& description, Work work,
+    CLI::App& app, ChosenCommand& chosen, const std::string& name, const std::string& description, Work work,
     Check check = [](const CLI::App&, const Arguments&) {}) {
   CLI::App* const command = app.add_subcommand(name, description);
   const auto arguments = std::make_shared<Arguments>();
-  command->callback([=, &run] {
+  command->callback([=, &chosen] {
     check(*command, *arguments);
-    run.work = [=] { return work(*arguments); };
+    chosen.work = [=] { return work(*arguments); };
   });
   return {*command, *arguments};
 }
 
-void add_bundle_command(CLI::App& app, Run& run);
-void add_compile_command(CLI::App& app, Run& run);
-void add_convert_command(CLI::App& app, Run& run);
-void add_decompile_command(CLI::App& app, Run& run);
-void add_diff_command(CLI::App& app, Run& run);
-void add_extract_command(CLI::App& app, Run& run);
-void add_fat_command(CLI::App& app, Run& run);
-void add_help_command(CLI::App& app, Run& run);
-void add_inspect_command(CLI::App& app, Run& run);
-void add_profile_command(CLI::App& app, Run& run);
-void add_ptd_command(CLI::App& app, Run& run);
-void add_pte_command(CLI::App& app, Run& run);
-void add_ptn_command(CLI::App& app, Run& run);
-void add_run_command(CLI::App& app, Run& run);
-void add_share_command(CLI::App& app, Run& run);
-void add_verify_command(CLI::App& app, Run& run);
+void add_bundle_command(CLI::App& app, ChosenCommand& chosen);
+void add_compile_command(CLI::App& app, ChosenCommand& chosen);
+void add_convert_command(CLI::App& app, ChosenCommand& chosen);
+void add_decompile_command(CLI::App& app, ChosenCommand& chosen);
+void add_diff_command(CLI::App& app, ChosenCommand& chosen);
+void add_extract_command(CLI::App& app, ChosenCommand& chosen);
+void add_fat_command(CLI::App& app, ChosenCommand& chosen);
+void add_help_command(CLI::App& app, ChosenCommand& chosen);
+void add_inspect_command(CLI::App& app, ChosenCommand& chosen);
+void add_profile_command(CLI::App& app, ChosenCommand& chosen);
+void add_ptd_command(CLI::App& app, ChosenCommand& chosen);
+void add_pte_command(CLI::App& app, ChosenCommand& chosen);
+void add_ptn_command(CLI::App& app, ChosenCommand& chosen);
+void add_run_command(CLI::App& app, ChosenCommand& chosen);
+void add_share_command(CLI::App& app, ChosenCommand& chosen);
+void add_verify_command(CLI::App& app, ChosenCommand& chosen);
 
 }  // namespace etstream::cli

@@ -77,8 +77,8 @@ void print_differences(const FileDiff& found) {
   }
 }
 
-Result<void> diff_command(const DiffArguments& arguments, Run& run) {
-  run.failed = kTrouble;
+Result<void> diff_command(const DiffArguments& arguments, ChosenCommand& chosen) {
+  chosen.failed = kTrouble;
   DiffOptions options;
   if (arguments.atol || arguments.rtol) {
     options.tolerance =
@@ -93,16 +93,16 @@ Result<void> diff_command(const DiffArguments& arguments, Run& run) {
   } else {
     print_differences(found);
   }
-  if (!counts_as_same(found, arguments.ignore_layout)) run.done = kDifferent;
+  if (!counts_as_same(found, arguments.ignore_layout)) chosen.done = kDifferent;
   return {};
 }
 
 }  // namespace
 
-void add_diff_command(CLI::App& app, Run& run) {
-  const auto [command, arguments] =
-      add_subcommand<DiffArguments>(app, run, "diff", "Show the differences between two files of one kind",
-                                    [&run](const DiffArguments& given) { return diff_command(given, run); });
+void add_diff_command(CLI::App& app, ChosenCommand& chosen) {
+  const auto [command, arguments] = add_subcommand<DiffArguments>(
+      app, chosen, "diff", "Show the differences between two files of one kind",
+      [&chosen](const DiffArguments& given) { return diff_command(given, chosen); });
   command.footer("The exit code is 0 if both are the same, 1 if they differ, and 2 after an error.");
   command
       .add_option(

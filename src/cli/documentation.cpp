@@ -49,8 +49,8 @@ bool is_help(const CLI::Option& option) { return option.check_lname("help"); }
 int main(int argc, char** argv) {
   using namespace etstream::cli;
   try {
-    Run run;
-    const auto app = make_command_line(run);
+    ChosenCommand chosen;
+    const auto app = make_command_line(chosen);
     const std::string_view wanted = argc == 2 ? argv[1] : "";
     const std::string text = wanted == "man"        ? manual_page(*app)
                              : wanted == "bash"     ? bash_completion(*app)

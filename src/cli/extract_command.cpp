@@ -123,9 +123,9 @@ void check_extract(const CLI::App& command, const ExtractArguments&) {
 
 }  // namespace
 
-void add_extract_command(CLI::App& app, Run& run) {
+void add_extract_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<ExtractArguments>(
-      app, run, "extract", "Take a program, a bundle or weights apart", extract_command, check_extract);
+      app, chosen, "extract", "Take a program, a bundle or weights apart", extract_command, check_extract);
   command
       .add_option("FILE", arguments.file,
                   "A bundle (.bpte); for --program also a package (.ptn), for --segment a program (.pte), "

@@ -101,9 +101,9 @@ Result<void> fat_extract(const FatExtractArguments& arguments) {
   return {};
 }
 
-void add_fat_pack(CLI::App& fat, Run& run) {
+void add_fat_pack(CLI::App& fat, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<FatPackArguments>(
-      fat, run, "pack", "Pack files as the payloads of a fat container", fat_pack, check_output);
+      fat, chosen, "pack", "Pack files as the payloads of a fat container", fat_pack, check_output);
   command
       .add_option("PAYLOAD", arguments.payloads,
                   "A payload's name, such as that of its backend, and its file; readers prefer payloads in "
@@ -117,16 +117,16 @@ void add_fat_pack(CLI::App& fat, Run& run) {
   add_output_flags(command, arguments);
 }
 
-void add_fat_list(CLI::App& fat, Run& run) {
+void add_fat_list(CLI::App& fat, ChosenCommand& chosen) {
   const auto [command, arguments] =
-      add_subcommand<FatListArguments>(fat, run, "list", "Show a fat container's payloads", fat_list);
+      add_subcommand<FatListArguments>(fat, chosen, "list", "Show a fat container's payloads", fat_list);
   command.add_option("FILE", arguments.file, "A fat container")->required();
   command.add_flag("--json", arguments.json, "Report as JSON on standard output");
 }
 
-void add_fat_extract(CLI::App& fat, Run& run) {
+void add_fat_extract(CLI::App& fat, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<FatExtractArguments>(
-      fat, run, "extract", "Take a payload out of a fat container", fat_extract);
+      fat, chosen, "extract", "Take a payload out of a fat container", fat_extract);
   command.add_option("FILE", arguments.file, "A fat container")->required();
   command.add_option("NAME", arguments.name, "The payload's name")->required();
   add_option(command, "-o,--output", "OUT", arguments.output,
@@ -137,13 +137,13 @@ void add_fat_extract(CLI::App& fat, Run& run) {
 
 }  // namespace
 
-void add_fat_command(CLI::App& app, Run& run) {
+void add_fat_command(CLI::App& app, ChosenCommand& chosen) {
   CLI::App* command = app.add_subcommand(
       "fat", "Pack, list and take apart fat containers: one payload for each backend, in one file");
   command->require_subcommand(1);
-  add_fat_pack(*command, run);
-  add_fat_list(*command, run);
-  add_fat_extract(*command, run);
+  add_fat_pack(*command, chosen);
+  add_fat_list(*command, chosen);
+  add_fat_extract(*command, chosen);
 }
 
 }  // namespace etstream::cli

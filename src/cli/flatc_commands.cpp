@@ -199,9 +199,9 @@ void add_flatc_options(CLI::App& command, FlatcArguments& arguments, const std::
 
 }  // namespace
 
-void add_compile_command(CLI::App& app, Run& run) {
+void add_compile_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<CompileArguments>(
-      app, run, "compile", "Make flatbuffers from JSON, as flatc --binary does", compile_command,
+      app, chosen, "compile", "Make flatbuffers from JSON, as flatc --binary does", compile_command,
       check_flatc);
   add_flatc_options(command, arguments, "DATA.json", "JSON that fits the schema's root_type", "-b,--binary");
   auto* exact = command.add_flag("--exact", arguments.exact,
@@ -213,9 +213,9 @@ void add_compile_command(CLI::App& app, Run& run) {
       ->needs(exact);
 }
 
-void add_decompile_command(CLI::App& app, Run& run) {
+void add_decompile_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<DecompileArguments>(
-      app, run, "decompile", "Show flatbuffers as JSON, as flatc --json does", decompile_command,
+      app, chosen, "decompile", "Show flatbuffers as JSON, as flatc --json does", decompile_command,
       check_flatc);
   add_flatc_options(command, arguments, "FILE", "A flatbuffer of the schema's root_type", "-t,--json");
   command.add_flag("--strict-json", arguments.strict_json, "Put names in quotes, as JSON requires");

@@ -38,9 +38,9 @@ void print_help(const CLI::App& app, const HelpArguments& arguments) {
 
 }  // namespace
 
-void add_help_command(CLI::App& app, Run& run) {
+void add_help_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<HelpArguments>(
-      app, run, "help", "Show the use of a subcommand, or list all subcommands",
+      app, chosen, "help", "Show the use of a subcommand, or list all subcommands",
       [&app](const HelpArguments& given) -> Result<void> {
         print_help(app, given);
         return {};

@@ -216,9 +216,9 @@ Result<void> inspect_command(const InspectArguments& arguments) {
 
 }  // namespace
 
-void add_inspect_command(CLI::App& app, Run& run) {
+void add_inspect_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<InspectArguments>(
-      app, run, "inspect", "Show the parts of a program, a bundle, tensor data or a checkpoint",
+      app, chosen, "inspect", "Show the parts of a program, a bundle, tensor data or a checkpoint",
       inspect_command);
   command
       .add_option("FILE", arguments.file,

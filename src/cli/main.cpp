@@ -54,16 +54,16 @@ int run_command(int argc, char** argv) {
   occupy_standard_descriptors();
   let_writes_fail();
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-  Run run;
-  run.command = take_command(arguments);
-  const auto app = make_command_line(run);
+  ChosenCommand chosen;
+  chosen.command = take_command(arguments);
+  const auto app = make_command_line(chosen);
   try {
     // The order is reversed, as CLI11 expects it.
     app->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::Success& asked) {  // for help, or the version
     return app->exit(asked);
   } catch (const CLI::ParseError& error) {
-    complain("{}\n", one_line(describe(*app, error, arguments, run)));
+    complain("{}\n", one_line(describe(*app, error, arguments, chosen)));
     return kWrongCommandLine;
   }
   if (app->get_subcommands().empty()) {
@@ -72,10 +72,10 @@ int run_command(int argc, char** argv) {
   }
   const std::string command = app->get_subcommands().front()->get_name();
   const InputRecord inputs;
-  const auto done = run.work();
-  if (!done) return report(command, done.error(), run.failed);
+  const auto done = chosen.work();
+  if (!done) return report(command, done.error(), chosen.failed);
   const auto told = close_standard_output();
-  return told ? run.done : report(command, told.error(), run.failed);
+  return told ? chosen.done : report(command, told.error(), chosen.failed);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ inline constexpr const char* kOtherCommand = "COMMAND";
 /// Adds to the help text the place of the words after "--". Words there without the mark go to `misplaced`.
 void add_other_command(CLI::App& command, std::vector<std::string>& misplaced);
 /// Throws CLI::RequiredError unless there is a command behind "--", and nothing before it.
-void require_other_command(const Run& run, const std::vector<std::string>& misplaced);
+void require_other_command(const ChosenCommand& chosen, const std::vector<std::string>& misplaced);
 
 /// Returns the folder with the files that are loaded into other commands. Its place is known from this
 /// command's.
@@ -27,7 +27,7 @@ void require_other_command(const Run& run, const std::vector<std::string>& mispl
 
 /// Returns `error`, the reason why the command can't be run, and sets the exit code as env(1) and similar
 /// commands do: 127 if there is no such command, 126 if it is no program, otherwise 125.
-[[nodiscard]] Error not_run(Run& run, Error error);
+[[nodiscard]] Error not_run(ChosenCommand& chosen, Error error);
 
 /// Records as inputs the files that its arguments name, and those that execvp() may run for it: each of its
 /// name in PATH.

@@ -139,7 +139,7 @@ Result<std::vector<std::uint64_t>> drawn_limits(const ProfileArguments& argument
 /// Writes what was asked for, compares if there is a profile from before, and holds the profile to the
 /// limits.
 Result<void> report(const ReadProfile& measured, const ReadProfile* before, const ProfileArguments& arguments,
-                    Run& run) {
+                    ChosenCommand& chosen) {
   const Profile& profile = measured.profile;
   const Profile* const earlier = before != nullptr ? &before->profile : nullptr;
   Reports reports;
@@ -154,10 +154,10 @@ Result<void> report(const ReadProfile& measured, const ReadProfile* before, cons
   }
   ETSTREAM_TRY(reports.write());
   if (profile.end.signal != 0) die_of(profile.end.signal);
-  run.done = profile.end.exit_code;
-  if (run.done != 0) return {};
+  chosen.done = profile.end.exit_code;
+  if (chosen.done != 0) return {};
   ETSTREAM_ASSIGN(const bool failed, is_above(profile, arguments, earlier));
-  if (failed) run.done = kTookTooMuch;
+  if (failed) chosen.done = kTookTooMuch;
   return {};
 }
 
@@ -182,13 +182,13 @@ Result<void> have_python_tell(const ProfileArguments& arguments) {
 }
 
 /// Compares two profiles, and runs nothing.
-Result<void> compare_command(const ProfileArguments& arguments, Run& run) {
+Result<void> compare_command(const ProfileArguments& arguments, ChosenCommand& chosen) {
   ETSTREAM_TRY(check_reports(arguments, {}));
   ETSTREAM_ASSIGN(const ReadProfile before, read_profile_of(arguments.compare[0]));
   ETSTREAM_ASSIGN(ReadProfile after, read_profile_of(arguments.compare[1]));
   print_comparison(before.profile, after.profile);
   after.profile.end = {};  // it is no news how that command ended
-  return report(after, &before, arguments, run);
+  return report(after, &before, arguments, chosen);
 }
 
 /// Refuses --memray for a Python that does not have it, where the command begins with a Python.
@@ -208,32 +208,32 @@ Result<void> check_memray(const std::vector<std::string>& command) {
                     quote(command.front()), command.front());
 }
 
-Result<void> profile_command(const ProfileArguments& arguments, Run& run) {
-  if (arguments.compare.size() == 2) return compare_command(arguments, run);
-  ETSTREAM_TRY(check_reports(arguments, run.command));
+Result<void> profile_command(const ProfileArguments& arguments, ChosenCommand& chosen) {
+  if (arguments.compare.size() == 2) return compare_command(arguments, chosen);
+  ETSTREAM_TRY(check_reports(arguments, chosen.command));
   std::optional<ReadProfile> before;
   if (!arguments.compare.empty()) {
     ETSTREAM_ASSIGN(before, read_profile_of(arguments.compare[0]));
     for (const Limit& limit : arguments.limits) ETSTREAM_TRY(bytes_of(limit, &before->profile));
   }
-  if (!arguments.memray.empty()) ETSTREAM_TRY(check_memray(run.command));
+  if (!arguments.memray.empty()) ETSTREAM_TRY(check_memray(chosen.command));
   ETSTREAM_TRY(have_python_tell(arguments));
   let_writes_end_as_before();
   if (!arguments.phase.empty()) {
-    const auto end = run_in_phase(run.command, arguments.phase);
-    if (!end) return not_run(run, end.error());
+    const auto end = run_in_phase(chosen.command, arguments.phase);
+    if (!end) return not_run(chosen, end.error());
     if (end->signal != 0) die_of(end->signal);
-    run.done = end->exit_code;
+    chosen.done = end->exit_code;
     return {};
   }
   Profile profile;
-  const auto end = run_profiled(run.command, profile, {.callers = arguments.callers});
-  if (!end) return not_run(run, end.error());
+  const auto end = run_profiled(chosen.command, profile, {.callers = arguments.callers});
+  if (!end) return not_run(chosen, end.error());
   let_writes_fail();
   print_profile(profile);
   if (before) print_comparison(before->profile, profile);
   const std::string json = json_text(profile_to_json(profile));
-  return report({std::move(profile), json}, before ? &*before : nullptr, arguments, run);
+  return report({std::move(profile), json}, before ? &*before : nullptr, arguments, chosen);
 }
 
 /// Reads "1G@lower" or "5%@lower" of --fail-above: the limit, and the phase that it is for.
@@ -268,7 +268,7 @@ Limit read_limit(const std::string& given, bool has_baseline) {
   return out;
 }
 
-void check_profile(const Run& run, ProfileArguments& arguments) {
+void check_profile(const ChosenCommand& chosen, ProfileArguments& arguments) {
   const auto refuse = [](bool is_given, const char* option, const char* reason) {
     if (is_given) throw CLI::ValidationError(option, reason);
   };
@@ -278,7 +278,7 @@ void check_profile(const Run& run, ProfileArguments& arguments) {
   refuse(!arguments.markdown.empty() && arguments.compare.empty(), "--markdown", "needs --compare");
   if (arguments.compare.size() == 2) {
     const char* const no_run = "two profiles are compared, and no command is run";
-    refuse(!run.command.empty(), "--compare", "takes one profile with a command, two without");
+    refuse(!chosen.command.empty(), "--compare", "takes one profile with a command, two without");
     refuse(!arguments.json.empty(), "--json", no_run);
     refuse(!arguments.trace.empty(), "--trace", no_run);
     refuse(!arguments.memray.empty(), "--memray", no_run);
@@ -287,7 +287,7 @@ void check_profile(const Run& run, ProfileArguments& arguments) {
     refuse(arguments.executorch, "--executorch", no_run);
     return;
   }
-  require_other_command(run, arguments.misplaced);
+  require_other_command(chosen, arguments.misplaced);
   if (arguments.phase.empty()) return;
   const char* const of_whole = "the `etstream profile` around this one reports";
   refuse(!arguments.json.empty(), "--json", of_whole);
@@ -301,11 +301,12 @@ void check_profile(const Run& run, ProfileArguments& arguments) {
 
 }  // namespace
 
-void add_profile_command(CLI::App& app, Run& run) {
+void add_profile_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<ProfileArguments>(
-      app, run, "profile", "Run a command and report its use of memory: by phase, by process, and over time",
-      [&run](const ProfileArguments& given) { return profile_command(given, run); },
-      [&run](const CLI::App&, ProfileArguments& given) { check_profile(run, given); });
+      app, chosen, "profile",
+      "Run a command and report its use of memory: by phase, by process, and over time",
+      [&chosen](const ProfileArguments& given) { return profile_command(given, chosen); },
+      [&chosen](const CLI::App&, ProfileArguments& given) { check_profile(chosen, given); });
   add_other_command(command, arguments.misplaced);
   add_option(command, "--json", "OUT.json", arguments.json, "Write all measurements to this file");
   add_option(command, "--html", "OUT.html", arguments.html,

@@ -193,9 +193,9 @@ void add_rename_options(CLI::App& command, PtdArguments& arguments) {
 
 }  // namespace
 
-void add_ptd_command(CLI::App& app, Run& run) {
+void add_ptd_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<PtdArguments>(
-      app, run, "ptd", "Write tensor data (.ptd) from a checkpoint, or a checkpoint from it", ptd_command,
+      app, chosen, "ptd", "Write tensor data (.ptd) from a checkpoint, or a checkpoint from it", ptd_command,
       check_ptd);
   command
       .add_option("FILE", arguments.files,

@@ -144,9 +144,9 @@ void add_changes(CLI::App& command, PteArguments& arguments) {
 
 }  // namespace
 
-void add_pte_command(CLI::App& app, Run& run) {
+void add_pte_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<PteArguments>(
-      app, run, "pte", "Write a program from JSON, or rewrite one with another layout or other content",
+      app, chosen, "pte", "Write a program from JSON, or rewrite one with another layout or other content",
       pte_command, check_pte);
   ProgramPlanOptions& options = arguments.options;
   command.add_option("FILE", arguments.file, "A program (.pte), or its description in JSON")->required();

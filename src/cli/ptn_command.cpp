@@ -59,10 +59,10 @@ Result<void> ptn_command(const PtnArguments& arguments) {
 
 }  // namespace
 
-void add_ptn_command(CLI::App& app, Run& run) {
+void add_ptn_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<PtnArguments>(
-      app, run, "ptn", "Write a package of the native backend (.ptn): a graph and its constants", ptn_command,
-      check_output);
+      app, chosen, "ptn", "Write a package of the native backend (.ptn): a graph and its constants",
+      ptn_command, check_output);
   command
       .add_option("GRAPH", arguments.graph,
                   "A graph (.ptg); or a package (.ptn), whose graph is taken, and without --constants also "

@@ -39,7 +39,7 @@ void print_use(const OutOfCoreUse& use, const OutOfCoreOptions& options) {
   if (use.refused != 0) complain("  no room for {}\n", counted(use.refused, "block"));
 }
 
-Result<void> run_command(RunArguments arguments, Run& run) {
+Result<void> run_command(RunArguments arguments, ChosenCommand& chosen) {
   arguments.options.library = (installed_folder() / ETSTREAM_HEAP_LIBRARY).string();
   bool has_heap = true;
   if (arguments.optional) {
@@ -50,24 +50,26 @@ Result<void> run_command(RunArguments arguments, Run& run) {
     };
   }
   let_writes_end_as_before();
-  if (!arguments.report) return not_run(run, become_out_of_core(run.command, arguments.options));
+  if (!arguments.report) return not_run(chosen, become_out_of_core(chosen.command, arguments.options));
   OutOfCoreUse use;
-  const auto end = run_out_of_core(run.command, arguments.options, use);
-  if (!end) return not_run(run, end.error());
+  const auto end = run_out_of_core(chosen.command, arguments.options, use);
+  if (!end) return not_run(chosen, end.error());
   if (has_heap) print_use(use, arguments.options);
   if (end->signal != 0) die_of(end->signal);
-  run.done = end->exit_code;
+  chosen.done = end->exit_code;
   return {};
 }
 
 }  // namespace
 
-void add_run_command(CLI::App& app, Run& run) {
+void add_run_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<RunArguments>(
-      app, run, "run",
+      app, chosen, "run",
       "Run a command with its large blocks of memory in a file, such as an export larger than memory",
-      [&run](const RunArguments& given) { return run_command(given, run); },
-      [&run](const CLI::App&, const RunArguments& given) { require_other_command(run, given.misplaced); });
+      [&chosen](const RunArguments& given) { return run_command(given, chosen); },
+      [&chosen](const CLI::App&, const RunArguments& given) {
+        require_other_command(chosen, given.misplaced);
+      });
   add_other_command(command, arguments.misplaced);
   OutOfCoreOptions& options = arguments.options;
   add_option(command, "--spill", kFolder, options.spill_folder,

@@ -131,9 +131,9 @@ void check_share(const CLI::App&, const ShareArguments& arguments) {
 
 }  // namespace
 
-void add_share_command(CLI::App& app, Run& run) {
+void add_share_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<ShareArguments>(
-      app, run, "share", "Move the weights that programs have in common into one tensor data file",
+      app, chosen, "share", "Move the weights that programs have in common into one tensor data file",
       share_command, check_share);
   command
       .add_option("FILE", arguments.files,

@@ -120,9 +120,9 @@ void add_run_options(CLI::App& command, VerifyArguments& arguments) {
 
 }  // namespace
 
-void add_verify_command(CLI::App& app, Run& run) {
+void add_verify_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<VerifyArguments>(
-      app, run, "verify",
+      app, chosen, "verify",
       "Check programs, bundles, tensor data (.pte, .bpte, .ptd) and checkpoints, and that they fit",
       verify_command);
   command

@@ -23,9 +23,9 @@ std::string path_of(const CLI::App& app) {
 }
 
 /// Returns the subcommand that the arguments chose, as far as they did.
-const CLI::App& chosen(const CLI::App& app) {
+const CLI::App& innermost(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
-  return parsed.empty() ? app : chosen(*parsed.front());
+  return parsed.empty() ? app : innermost(*parsed.front());
 }
 
 /// Returns the app that the arguments chose, or the one before it that has words left over.
@@ -120,7 +120,7 @@ std::string as_typed(const Words& words) {
 
 /// Returns the message about a command to run that does not come after "--"; "" if an option before it is
 /// wrong.
-std::string misplaced_command(const CLI::App& command, const Words& arguments, const Run& run) {
+std::string misplaced_command(const CLI::App& command, const Words& arguments, const ChosenCommand& chosen) {
   const CLI::Option* const place = command.get_option_no_throw(kOtherCommand);
   constexpr std::string_view kWhere = "the command to run comes after --";
   if (place->count() == 0) {
@@ -128,7 +128,7 @@ std::string misplaced_command(const CLI::App& command, const Words& arguments, c
                ? text("{}: etstream {} -- python3 export.py", kWhere, command.get_name())
                : "";
   }
-  if (!run.command.empty()) {
+  if (!chosen.command.empty()) {
     if (!command.remaining().empty()) return "";
     return text("{} comes before --; the command to run comes after it", quote(place->results().front()));
   }
@@ -180,12 +180,13 @@ std::string describe_missing(const CLI::App& command, const std::string& words) 
 }
 
 std::string describe_within(const CLI::App& command, const CLI::ParseError& error, const Words& arguments,
-                            const Run& run) {
+                            const ChosenCommand& chosen) {
   const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
   const bool is_missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   const bool runs_another = command.get_option_no_throw(kOtherCommand) != nullptr;
-  if (runs_another && (is_extra || is_missing) && (run.command.empty() || command.count(kOtherCommand) > 0)) {
-    std::string words = misplaced_command(command, arguments, run);
+  if (runs_another && (is_extra || is_missing) &&
+      (chosen.command.empty() || command.count(kOtherCommand) > 0)) {
+    std::string words = misplaced_command(command, arguments, chosen);
     if (!words.empty()) return words;
   }
   // A slip in the name of an option or a subcommand leaves another one missing.
@@ -211,9 +212,9 @@ std::string no_subcommand(const CLI::App& app, const std::string& word) {
 }
 
 std::string describe(const CLI::App& app, const CLI::ParseError& error, const Words& arguments,
-                     const Run& run) {
-  const CLI::App& command = with_extras(chosen(app));
-  const std::string words = describe_within(command, error, arguments, run);
+                     const ChosenCommand& chosen) {
+  const CLI::App& command = with_extras(innermost(app));
+  const std::string words = describe_within(command, error, arguments, chosen);
   const bool says_what_to_do =
       words.find("; ") != std::string::npos || words.find(" -- ") != std::string::npos;
   const std::string path = path_of(command);

@@ -68,9 +68,9 @@ Result<void> check_tensor(const runtime::TensorInfo& info, const Tensor& tensor,
 }
 
 /// A run of a test case, with its state.
-class Run {
+class CaseRun {
  public:
-  Run(runtime::Method& method, const MethodTestCase& test_case, std::string where)
+  CaseRun(runtime::Method& method, const MethodTestCase& test_case, std::string where)
       : method_(method), meta_(method.method_meta()), test_case_(test_case), where_(std::move(where)) {}
 
   Result<void> check() const {
@@ -248,7 +248,8 @@ bool TestCaseRun::passed() const noexcept {
 Result<TestCaseRun> run_test_case(runtime::Method& method, const MethodTestCase& test_case, std::size_t index,
                                   const Tolerance& tolerance) {
   return without_exceptions([&]() -> Result<TestCaseRun> {
-    Run run(method, test_case, text("method {}, test case {}: ", quote(method.method_meta().name()), index));
+    CaseRun run(method, test_case,
+                text("method {}, test case {}: ", quote(method.method_meta().name()), index));
     ETSTREAM_TRY(run.check());
     ETSTREAM_TRY(run.set_inputs());
     ETSTREAM_TRY(run.place_outputs());

@@ -110,7 +110,7 @@ class CallVerifier {
 
  private:
   [[nodiscard]] ValueFlow& values() { return flow_->values(); }
-  Slot& slot(std::int64_t value) { return calls_.slot(value); }
+  TrackedValue& tracked(std::int64_t value) { return calls_.tracked(value); }
   /// Returns the kinds that the value may hold before the call that is being verified.
   Kinds kinds_of(std::int64_t value) { return values().kinds_of(static_cast<std::uint32_t>(value)); }
 
@@ -128,7 +128,7 @@ class CallVerifier {
       }
       case CallKind::kFree: {
         ETSTREAM_ASSIGN(const auto freed, call.scalar<std::int32_t>(known_.free_call.value_index));
-        if (slot(freed).is_planned && !slot(freed).is_replaced) {
+        if (tracked(freed).is_planned && !tracked(freed).is_replaced) {
           calls_.error(call, "memory that was given by a call before",
                        text("value {}, whose memory is planned", freed));
         }
@@ -181,7 +181,7 @@ class CallVerifier {
           if (place) written.push_back(*place);
           return {};
         }
-        ETSTREAM_ASSIGN(const bool is_there, slot(value).kind == pte::ValueKind::kOptionalTensorList
+        ETSTREAM_ASSIGN(const bool is_there, tracked(value).kind == pte::ValueKind::kOptionalTensorList
                                                  ? is_item_in(value, written)
                                                  : is_in(value, written));
         is_hit |= is_there;
@@ -197,7 +197,7 @@ class CallVerifier {
   /// Returns whether a tensor of a list of optional ones is_in() the `written`.
   Result<bool> is_item_in(std::int32_t value, std::span<const PlannedPlace> written) {
     bool out = false;
-    if (slot(value).is_replaced) return out;
+    if (tracked(value).is_replaced) return out;
     const auto look = [&](std::int32_t item) -> Result<void> {
       if (item == -1) return {};
       ETSTREAM_ASSIGN(const bool is_there, is_in(item, written));
@@ -220,7 +220,7 @@ class CallVerifier {
     std::vector<std::optional<TensorLayout>> out;
     ETSTREAM_TRY(for_each(calls_.items_of<std::int32_t>(list), [&](std::int32_t item) -> Result<void> {
       out.emplace_back();
-      if (item == -1 || slot(item).is_replaced || slot(item).kind != pte::ValueKind::kTensor) return {};
+      if (item == -1 || tracked(item).is_replaced || tracked(item).kind != pte::ValueKind::kTensor) return {};
       ETSTREAM_ASSIGN(const pte::Held tensor, calls_.held_by(item));
       ETSTREAM_ASSIGN(out.back(), tensor.tensor().layout());
       return {};
@@ -232,7 +232,7 @@ class CallVerifier {
                            const NumberList<std::int32_t>& args) {
     std::vector<KernelArgument> arguments(args.size());
     ETSTREAM_TRY(for_each(args, [&](std::int32_t value, std::uint32_t i) -> Result<void> {
-      const Slot& held = slot(value);
+      const TrackedValue& held = tracked(value);
       if (held.is_replaced || held.is_result) return {};
       if (held.kind == pte::ValueKind::kInt) {
         ETSTREAM_ASSIGN(const pte::Held integer, calls_.held_by(value));
@@ -266,7 +266,7 @@ class CallVerifier {
 
   /// Finds a value that can't hold the result of a call.
   void check_result(const pte::View& call, const Callee& callee, std::uint32_t number, std::int32_t value) {
-    const Slot& held = slot(value);
+    const TrackedValue& held = tracked(value);
     if (!callee.gives_number() || held.is_replaced) return;
     const Kinds wrong = others(kinds(held.kind), kinds_taken(Parameter::kOptionalScalar));
     if (wrong == 0) return;
@@ -277,7 +277,7 @@ class CallVerifier {
   /// Finds a tensor that a call reads before it gets its memory and its shape.
   void check_filled(const pte::View& call, std::string_view name, std::uint32_t number, std::int32_t value) {
     const Kinds held = kinds_of(value);
-    if ((held & kAnything) != 0 || (held & kEmpty) == 0 || slot(value).has_no_data) return;
+    if ((held & kAnything) != 0 || (held & kEmpty) == 0 || tracked(value).has_no_data) return;
     calls_.error(call, text("a tensor that a call before gives, as argument {} of {}", number, name),
                  text("value {}, which none does on a way here", value));
   }
@@ -286,7 +286,7 @@ class CallVerifier {
   Result<void> check_argument(const pte::View& call, std::string_view name, std::uint32_t number,
                               Parameter parameter, std::int32_t value) {
     if (!check_kinds(call, name, number, kinds_taken(parameter), value)) return {};
-    const Slot& held = slot(value);
+    const TrackedValue& held = tracked(value);
     if (held.is_replaced) return {};
     if (held.kind == pte::ValueKind::kIntList) return check_integers(value);
     if (calls_.is_list_of_tensors(value)) return check_memory_of_items(call, name, value);
@@ -307,7 +307,7 @@ class CallVerifier {
   /// Finds items that are not integers in the list that is value `value`. An operator that takes the list
   /// reads them.
   Result<void> check_integers(std::int32_t value) {
-    if (slot(value).is_checked) return {};
+    if (tracked(value).is_checked) return {};
     ETSTREAM_ASSIGN(const auto list, calls_.held_by(value));
     bool is_final = true;
     ETSTREAM_TRY(for_each(calls_.items_of<std::int64_t>(list, *list.items()), [&](std::int64_t item) {
@@ -316,14 +316,14 @@ class CallVerifier {
       if (wrong == 0) return;
       calls_.error(list, text("{} of integers", list.items()->full_name()), name_of_kinds(wrong));
     }));
-    slot(value).is_checked = is_final;
+    tracked(value).is_checked = is_final;
     return {};
   }
 
   Result<void> check_memory_of_items(const pte::View& call, std::string_view name, std::int32_t value) {
-    if (std::exchange(slot(value).is_checked, true)) return {};
+    if (std::exchange(tracked(value).is_checked, true)) return {};
     return for_each(calls_.items_of<std::int32_t>(value), [&](std::int32_t item) {
-      if (item == -1 || !slot(item).has_no_data || slot(item).is_replaced) return;
+      if (item == -1 || !tracked(item).has_no_data || tracked(item).is_replaced) return;
       calls_.error(call, text("tensors with memory in a list for {}", name),
                    text("value {}, which nothing gives any", item));
     });
@@ -343,7 +343,7 @@ class CallVerifier {
       }
       ETSTREAM_ASSIGN(const std::int32_t value, args.at(each.number));
       ETSTREAM_TRY(check_argument(call, kXnnpackBackend, each.number, Parameter::kTensor, value));
-      const Slot& held = slot(value);
+      const TrackedValue& held = tracked(value);
       if (held.kind != pte::ValueKind::kTensor || held.is_replaced || held.width >= each.width) continue;
       calls_.error(
           call, text("elements of {} bytes in argument {} of {}", each.width, each.number, kXnnpackBackend),

@@ -15,16 +15,16 @@ namespace {
 
 constexpr std::uint32_t kMostOfName = 99;
 
-Result<void> read_tensor(const pte::Tensor& tensor, Slot& slot) {
+Result<void> read_tensor(const pte::Tensor& tensor, TrackedValue& tracked) {
   ETSTREAM_ASSIGN(const pte::Storage storage, tensor.storage());
   ETSTREAM_ASSIGN(const TensorInfo info, tensor.info());
   ETSTREAM_ASSIGN(const std::uint64_t width, byte_size(info.scalar_type, {}));
-  slot.width = static_cast<std::uint8_t>(width);
-  slot.is_constant = storage.kind == TensorStorage::kConstant;
-  slot.is_planned = storage.kind != TensorStorage::kProvided;
-  slot.has_no_data = !slot.is_planned && std::ranges::count(info.sizes, 0) == 0;
-  slot.is_empty = slot.has_no_data ||
-                  (storage.kind == TensorStorage::kPlanned && info.dynamism != ShapeDynamism::kStatic);
+  tracked.width = static_cast<std::uint8_t>(width);
+  tracked.is_constant = storage.kind == TensorStorage::kConstant;
+  tracked.is_planned = storage.kind != TensorStorage::kProvided;
+  tracked.has_no_data = !tracked.is_planned && std::ranges::count(info.sizes, 0) == 0;
+  tracked.is_empty = tracked.has_no_data ||
+                     (storage.kind == TensorStorage::kPlanned && info.dynamism != ShapeDynamism::kStatic);
   return {};
 }
 
@@ -38,30 +38,31 @@ Result<void> MethodCalls::read_values() {
   ETSTREAM_ASSIGN(values_, method_.values());
   ETSTREAM_ASSIGN(operators_, method_.operators());
   callees_.resize(operators_->size());
-  slots_.resize(values_->size());
+  tracked_.resize(values_->size());
   ETSTREAM_TRY(for_each(*values_, [&](const pte::Value& value, std::uint32_t i) -> Result<void> {
     ETSTREAM_ASSIGN(const auto held, value.held());
     if (!held) return {};
-    slots_[i].kind = held->kind();
-    if (slots_[i].kind == pte::ValueKind::kTensor) return read_tensor(held->tensor(), slots_[i]);
+    tracked_[i].kind = held->kind();
+    if (tracked_[i].kind == pte::ValueKind::kTensor) return read_tensor(held->tensor(), tracked_[i]);
     return is_list_of_tensors(i) ? check_tensors(*held, i) : Result<void>();
   }));
-  ETSTREAM_TRY(for_each(items_of<std::int32_t>(method_, known_.execution_plan.inputs),
-                        [&](std::int32_t input) { slot(input).has_no_data = slot(input).is_empty = false; }));
+  ETSTREAM_TRY(
+      for_each(items_of<std::int32_t>(method_, known_.execution_plan.inputs),
+               [&](std::int32_t input) { tracked(input).has_no_data = tracked(input).is_empty = false; }));
   return for_each(items_of<std::int32_t>(method_, known_.execution_plan.outputs),
-                  [&](std::int32_t output) { slot(output).has_no_data = false; });
+                  [&](std::int32_t output) { tracked(output).has_no_data = false; });
 }
 
 /// Checks the items of `list`, which is value `own`.
 Result<void> MethodCalls::check_tensors(const pte::Held& list, std::uint32_t own) {
-  const bool may_be_null = slots_[own].kind == pte::ValueKind::kOptionalTensorList;
+  const bool may_be_null = tracked_[own].kind == pte::ValueKind::kOptionalTensorList;
   const Kinds taken = kinds_taken(may_be_null ? Parameter::kOptionalTensor : Parameter::kTensor);
   return for_each(items_of<std::int32_t>(list, *list.items()), [&](std::int32_t item) {
     if (item == -1) return;  // which only a list of optional tensors has
     if (std::cmp_greater_equal(item, own)) {
       error(list, text("{} of values before {}, the list's own", list.items()->full_name(), own),
             text("{}", item));
-    } else if (const Kinds held = kinds(slot(item).kind); (held & taken) == 0) {
+    } else if (const Kinds held = kinds(tracked(item).kind); (held & taken) == 0) {
       error(list, text("{} of tensors", list.items()->full_name()), name_of_kinds(held));
     }
   });
@@ -75,7 +76,7 @@ Result<pte::Held> MethodCalls::held_by(std::int32_t value) const {
 
 Result<std::optional<PlannedPlace>> MethodCalls::place_of(std::int32_t value) const {
   PlannedPlace out;
-  const Slot& own = slots_[static_cast<std::size_t>(value)];
+  const TrackedValue& own = tracked_[static_cast<std::size_t>(value)];
   if (own.kind != pte::ValueKind::kTensor || own.is_replaced) return std::optional<PlannedPlace>();
   ETSTREAM_ASSIGN(const pte::Held held, held_by(value));
   ETSTREAM_ASSIGN(const auto allocation, held.tensor().allocation());

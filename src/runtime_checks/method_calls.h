@@ -23,7 +23,7 @@
 namespace etstream {
 
 /// A value, and what the instructions do with it.
-struct Slot {
+struct TrackedValue {
   pte::ValueKind kind = pte::ValueKind::kUnknown;
   bool is_constant = false;  // in the program's memory
   bool has_no_data = false;  // before something gives it some
@@ -86,8 +86,10 @@ class ETSTREAM_HIDDEN MethodCalls {
   [[nodiscard]] FileBudget& budget() noexcept { return budget_; }
   void error(const pte::View& table, std::string_view expected, std::string_view found);
 
-  [[nodiscard]] std::uint32_t values() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
-  [[nodiscard]] Slot& slot(std::int64_t value) { return slots_[static_cast<std::size_t>(value)]; }
+  [[nodiscard]] std::uint32_t values() const noexcept { return static_cast<std::uint32_t>(tracked_.size()); }
+  [[nodiscard]] TrackedValue& tracked(std::int64_t value) {
+    return tracked_[static_cast<std::size_t>(value)];
+  }
   /// Returns the content of a value that holds something.
   [[nodiscard]] Result<pte::Held> held_by(std::int32_t value) const;
   /// Returns nothing for a value that is no tensor in planned memory, or that another value replaces.
@@ -96,7 +98,7 @@ class ETSTREAM_HIDDEN MethodCalls {
   [[nodiscard]] Result<NumberList<std::int32_t>> arguments_of(const pte::Call& call);
   [[nodiscard]] bool is_list_of_tensors(std::int64_t value) {
     constexpr Kinds kLists = kinds(pte::ValueKind::kTensorList, pte::ValueKind::kOptionalTensorList);
-    return (kLists & kinds(slot(value).kind)) != 0;
+    return (kLists & kinds(tracked(value).kind)) != 0;
   }
   /// Reads the items of a list, or of a method's inputs and outputs.
   template <class T>
@@ -138,8 +140,8 @@ class ETSTREAM_HIDDEN MethodCalls {
   FileBudget budget_;
   std::optional<pte::List<pte::Value>> values_;
   std::optional<pte::List<pte::Operator>> operators_;
-  std::vector<Slot> slots_;      // one a value
-  std::vector<Callee> callees_;  // one an operator
+  std::vector<TrackedValue> tracked_;  // one a value
+  std::vector<Callee> callees_;        // one an operator
 };
 
 }  // namespace etstream

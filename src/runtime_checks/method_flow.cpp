@@ -60,7 +60,7 @@ Result<MethodFlow> MethodFlow::follow(MethodCalls& calls) {
 Result<void> MethodFlow::note(const pte::Call& call) {
   if (call.kind() == CallKind::kMove) {
     ETSTREAM_ASSIGN(const auto to, call.scalar<std::int32_t>(calls_->known().move_call.move_to));
-    calls_->slot(to).is_replaced = true;
+    calls_->tracked(to).is_replaced = true;
   }
   return call.kind() == CallKind::kKernel ? note_kernel(call) : Result<void>();
 }
@@ -69,13 +69,13 @@ Result<void> MethodFlow::note_kernel(const pte::Call& call) {
   ETSTREAM_ASSIGN(const Callee* callee, calls_->callee_of(call));
   ETSTREAM_ASSIGN(const auto args, calls_->arguments_of(call));
   if (!callee->signature) {
-    return for_each(args, [&](std::int32_t value) { calls_->slot(value).is_replaced = true; });
+    return for_each(args, [&](std::int32_t value) { calls_->tracked(value).is_replaced = true; });
   }
   if (args.size() == 0) return {};
   ETSTREAM_ASSIGN(const std::int32_t last, args.at(args.size() - 1));
   const Signature signature = *callee->signature;
-  if (signature.back() == Parameter::kView) calls_->slot(last).has_no_data = false;
-  if (callee->gives_number()) calls_->slot(last).is_result = true;
+  if (signature.back() == Parameter::kView) calls_->tracked(last).has_no_data = false;
+  if (callee->gives_number()) calls_->tracked(last).is_result = true;
   return {};
 }
 
@@ -83,8 +83,8 @@ Result<void> MethodFlow::note_kernel(const pte::Call& call) {
 Result<void> MethodFlow::begin() {
   std::vector<Kinds> start(calls_->values());
   for (std::uint32_t i = 0; i < start.size(); ++i) {
-    start[i] = kinds(calls_->slot(i).kind);
-    if (calls_->slot(i).is_empty) start[i] |= kEmpty;
+    start[i] = kinds(calls_->tracked(i).kind);
+    if (calls_->tracked(i).is_empty) start[i] |= kEmpty;
   }
   ETSTREAM_ASSIGN(const auto inputs,
                   calls_->items_of<std::int32_t>(calls_->method(), calls_->known().execution_plan.inputs));
@@ -120,7 +120,7 @@ Result<void> MethodFlow::describe_jump(const pte::Call& call, std::uint32_t firs
   ETSTREAM_ASSIGN(const auto condition, call.scalar<std::int32_t>(known.jump_false_call.cond_value_index));
   ETSTREAM_ASSIGN(const auto to, call.scalar<std::int32_t>(known.jump_false_call.destination_instruction));
   std::optional<std::uint32_t> only_unless;
-  if (calls_->slot(condition).kind == pte::ValueKind::kBool) {
+  if (calls_->tracked(condition).kind == pte::ValueKind::kBool) {
     ETSTREAM_ASSIGN(const pte::Held held, calls_->held_by(condition));
     ETSTREAM_ASSIGN(const auto is_true, held.scalar<std::uint8_t>(known.bool_.bool_val));
     if (is_true == 0) only_unless = index_of(condition);
@@ -168,7 +168,7 @@ Result<void> MethodFlow::describe_number(const Callee& callee, const NumberList<
 
 /// Returns the kinds of number as which an element of a tensor is read.
 Result<Kinds> MethodFlow::kinds_of_element(std::int32_t value) const {
-  if (calls_->slot(value).kind != pte::ValueKind::kTensor || calls_->slot(value).is_replaced)
+  if (calls_->tracked(value).kind != pte::ValueKind::kTensor || calls_->tracked(value).is_replaced)
     return kAnything;
   ETSTREAM_ASSIGN(const pte::Held held, calls_->held_by(value));
   ETSTREAM_ASSIGN(const TensorLayout layout, held.tensor().layout());
@@ -190,7 +190,7 @@ Result<void> MethodFlow::describe_written(const Callee& callee, const NumberList
   // This operator works in place: the others return nothing.
   if (!is_written(signature.front()) || signature.back() != Parameter::kReturn) return {};
   ETSTREAM_ASSIGN(const std::int32_t last, args.at(args.size() - 1));
-  const Slot& held = calls_->slot(last);
+  const TrackedValue& held = calls_->tracked(last);
   if (held.kind != pte::ValueKind::kTensor || held.is_replaced)
     flow_->set(index_of(last), kinds(pte::ValueKind::kTensor));
   return {};
@@ -199,7 +199,7 @@ Result<void> MethodFlow::describe_written(const Callee& callee, const NumberList
 /// Follows a write to `value`, or to the tensors of that list.
 Result<void> MethodFlow::fill(std::int32_t value) {
   const auto fill_tensor = [&](std::int32_t tensor) {
-    if (calls_->slot(tensor).is_empty) flow_->set(index_of(tensor), kinds(pte::ValueKind::kTensor));
+    if (calls_->tracked(tensor).is_empty) flow_->set(index_of(tensor), kinds(pte::ValueKind::kTensor));
   };
   fill_tensor(value);
   if (!calls_->is_list_of_tensors(value)) return {};

@@ -18,7 +18,7 @@ constexpr Kinds kEmpty = 0x4000;
 /// Follows the kinds of the values through the instructions.
 class MethodFlow {
  public:
-  /// Marks the slots that are replaced or results. `calls` outlives it.
+  /// Marks the values that are replaced or results. `calls` outlives it.
   [[nodiscard]] static Result<MethodFlow> follow(MethodCalls& calls);
 
   [[nodiscard]] ValueFlow& values() noexcept { return *flow_; }
