@@ -10,7 +10,7 @@
 namespace {
 
 int fail(const etstream::Error& error) {
-  std::fprintf(stderr, "%s\n", error.message.c_str());
+  std::fprintf(stderr, "%s\n", full_message(error).c_str());
   return 1;
 }
 

@@ -28,6 +28,6 @@ etstream::Result<void> list(const char* path) {
 int main(int argc, char** argv) {
   if (argc != 2) return std::fputs("usage: read MODEL.bpte\n", stderr), 2;
   const auto listed = list(argv[1]);
-  if (!listed) std::fprintf(stderr, "%s\n", listed.error().message.c_str());
+  if (!listed) std::fprintf(stderr, "%s\n", full_message(listed.error()).c_str());
   return listed ? 0 : 1;
 }

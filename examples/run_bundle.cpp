@@ -36,7 +36,7 @@ Result<std::unique_ptr<DataLoader>> open_loader(const etstream::ByteSource& prog
     auto mapped = etstream::open_mapped_program_loader(program);
     if (mapped) std::puts("the program is mapped");
     if (mapped || mapped.error().code != etstream::ErrorCode::kUnsupported) return mapped;
-    std::printf("not mapped: %s\n", mapped.error().message.c_str());
+    std::printf("not mapped: %s\n", full_message(mapped.error()).c_str());
   }
   std::puts("the program is read into memory");
   return etstream::open_program_loader(program);
@@ -46,7 +46,8 @@ Result<std::unique_ptr<DataLoader>> open_loader(const etstream::ByteSource& prog
 bool run_case(etstream::LoadedMethod& loaded, const etstream::MethodTestCase& test_case, const char* method,
               std::uint32_t index, const Options& options) {
   const auto run = etstream::run_test_case(loaded.method(), test_case, index, options.tolerance);
-  if (!run) return std::printf("%s, case %u: ERROR: %s\n", method, index, run.error().message.c_str()), false;
+  if (!run)
+    return std::printf("%s, case %u: ERROR: %s\n", method, index, full_message(run.error()).c_str()), false;
   const char* what = run->outputs.empty() ? "ran, and expects no outputs"
                      : run->passed()      ? "passed"
                                           : "FAILED";
@@ -122,6 +123,6 @@ int main(int argc, char** argv) {
   }
   executorch::runtime::runtime_init();
   const auto passed = run_bundle(options);
-  if (!passed) return std::fprintf(stderr, "error: %s\n", passed.error().message.c_str()), 1;
+  if (!passed) return std::fprintf(stderr, "error: %s\n", full_message(passed.error()).c_str()), 1;
   return *passed ? 0 : 1;
 }

@@ -7,7 +7,7 @@
 //   bundle.program = etstream::ByteSource::file("model.pte").value();
 //   bundle.method_test_suites = etstream::read_test_cases("cases.json").value();
 //   auto written = etstream::write_file(bundle, "model.bpte");
-//   if (!written) std::fprintf(stderr, "%s\n", written.error().message.c_str());
+//   if (!written) std::fprintf(stderr, "%s\n", full_message(written.error()).c_str());
 #pragma once
 
 #include <cstdint>

@@ -58,7 +58,7 @@ struct NamedDataInfo {
 /// The result of inspect().
 struct FileInspection {
   std::vector<InspectedFile> files;  // where a path stands for several; offsets are from the start of each
-  std::vector<std::string> notes;    // what set the file belongs to, and what is wrong with the set
+  std::vector<Finding> notes;        // what set the file belongs to, and what is wrong with the set
   FileKind format = FileKind::kProgram;
   std::uint64_t size = 0;
   std::uint32_t version = 0;                  // of the outermost schema; 0 if there is none

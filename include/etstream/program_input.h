@@ -4,15 +4,10 @@
 //
 //   const auto file = etstream::ByteSource::file("model.json");
 //   if (!file) return file.error();
-//   const auto require_sound = [](const etstream::Findings& found) -> etstream::Result<void> {
-//     if (found.ok()) return {};
-//     return etstream::Error{etstream::ErrorCode::kCorrupt, found.errors.front().message};
-//   };
-//   const auto planned = etstream::plan_program_input(*file, {}, {}, {}, require_sound);
+//   const auto planned = etstream::plan_program_input(*file, {}, {}, {});
 //   if (!planned) return planned.error();
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -32,19 +27,16 @@ struct ProgramInputOptions {
   std::optional<ByteSource> segments_from;  // a program, for JSON; see ProgramJsonOptions
   /// The sharing of vtables in a program that JSON describes, unless its options say otherwise.
   VtableSharing described_vtables = VtableSharing::kOfEqualSize;
+  Warn warn = {};  // of what ProgramFile::verify() warns of
 };
 
-/// Fails if the findings have errors that the caller does not accept.
-using RequireSound = std::function<Result<void>(const Findings&)>;
-
-/// Plans the program in `file`, or the one that it describes in JSON, with these changes. Calls
-/// `require_sound` once with what ProgramFile::verify() found: before planning a program, or after all
-/// changes to a described one. Errors: those of `require_sound`, ProgramFile::open(), read_program_json() and
-/// plan(ProgramFile); kInvalidArgument if `segments_from` is given for a program that is no JSON.
+/// Plans the program in `file`, or the one that it describes in JSON, with these changes. Verifies it: before
+/// planning a program, or after all changes to a described one. Errors: those of require_sound(),
+/// ProgramFile::open(), read_program_json() and plan(ProgramFile); kInvalidArgument if `segments_from` is
+/// given for a program that is no JSON.
 [[nodiscard]] ETSTREAM_EXPORT Result<ProgramPlan> plan_program_input(const ByteSource& file,
                                                                      const ProgramInputOptions& input,
                                                                      const ProgramChanges& changes,
-                                                                     const ProgramPlanOptions& options,
-                                                                     const RequireSound& require_sound);
+                                                                     const ProgramPlanOptions& options);
 
 }  // namespace etstream

@@ -6,7 +6,7 @@
 //   const auto weights = etstream::TensorDataFile::open(etstream::ByteSource::file("model.ptd").value());
 //   if (!program || !weights) return (program ? weights.error() : program.error());
 //   const etstream::Findings findings = etstream::verify(*program, {&*weights}).value();
-//   for (const etstream::Finding& error : findings.errors) std::puts(error.message.c_str());
+//   for (const etstream::Finding& error : findings.errors) std::puts(full_message(error).c_str());
 #pragma once
 
 #include <string>

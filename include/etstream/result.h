@@ -19,6 +19,8 @@
 #include <utility>
 #include <variant>
 
+#include "etstream/advice.h"
+
 namespace etstream {
 
 /// The kinds of errors, for software that handles them differently.
@@ -33,17 +35,24 @@ enum class ErrorCode {
   kInterrupted,  // the caller asked to stop
 };
 
-/// `message` is for people: it names the file, the offset if there is one, what was expected, what was found
-/// and what to do next. The rest is for software: `system_code` is the errno of a failed system call,
-/// otherwise 0. `file` is the file that the message is about, as the caller named it, which need not be
-/// UTF-8. `offset`, in bytes from the beginning of that file, is the place in it, if the message names one.
+/// `message` and `advice` are for people; full_message() joins them. The message names the file, the offset
+/// if there is one, what was expected and what was found; the advice says what to do next, if that is known.
+/// The rest is for software: `system_code` is the errno of a failed system call, otherwise 0. `file` is the
+/// file that the message is about, as the caller named it, which need not be UTF-8. `offset`, in bytes from
+/// the beginning of that file, is the place in it, if the message names one.
 struct Error {
   ErrorCode code = ErrorCode::kInvalidArgument;
   std::string message;
   int system_code = 0;
   std::optional<std::string> file = std::nullopt;
   std::optional<std::uint64_t> offset = std::nullopt;
+  Advice advice = {};
 };
+
+/// Returns the message with the advice, in the words of the library or of another interface.
+[[nodiscard]] inline std::string full_message(const Error& error, TermWords words = library_words) {
+  return full_message(error.message, error.advice, words);
+}
 
 /// A `T`, which is movable and not a reference, or an `Error`. Reading the value of a failed result, or the
 /// error of a good one, ends the program. value() of a temporary is itself a value, not a reference into the

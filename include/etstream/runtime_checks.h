@@ -7,7 +7,7 @@
 //   etstream::Findings findings;
 //   if (const auto done = program->verify(findings); !done) return done.error();
 //   if (findings.ok() && !etstream::verify_calls(*program, findings)) std::puts("not read");
-//   for (const etstream::Finding& error : findings.errors) std::puts(error.message.c_str());
+//   for (const etstream::Finding& error : findings.errors) std::puts(full_message(error).c_str());
 #pragma once
 
 #include "etstream/export.h"

@@ -23,6 +23,7 @@
 
 #include "etstream/byte_source.h"
 #include "etstream/export.h"
+#include "etstream/findings.h"
 #include "etstream/result.h"
 
 namespace etstream {
@@ -94,7 +95,7 @@ struct FileSinkOptions {
   /// A function that is told, in a sentence that names the file, what its file system can't do: syncing, or
   /// keeping the permissions of the file that is replaced. Writing goes on without it. The sink's thread
   /// calls it, from the opening until the end of commit().
-  std::function<void(const std::string&)> warn = {};
+  Warn warn = {};
 };
 
 /// Opens a file at `path`, which commit() replaces atomically: it is written under a temporary name

@@ -4,7 +4,7 @@
 //
 //   const auto findings = etstream::verify(etstream::ByteSource::file("model.pte").value());
 //   if (!findings) return findings.error();
-//   if (!findings->ok()) std::puts(findings->errors.front().message.c_str());
+//   if (!findings->ok()) std::puts(full_message(findings->errors.front()).c_str());
 #pragma once
 
 #include <optional>

@@ -10,6 +10,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/plan_report.h"
+#include "core/base/findings.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/bundled_program.h"
@@ -56,8 +57,9 @@ Result<void> check_command(const BundleArguments& arguments, const BundledProgra
   ETSTREAM_ASSIGN(const Findings findings, check(bundle));
   print(findings);
   if (findings.ok()) return {};
-  return error_in(ErrorCode::kInvalidArgument, arguments.cases, "{}; --unchecked bundles all the same",
-                  counted(findings.errors.size(), "error"));
+  return with_advice(
+      error_in(ErrorCode::kInvalidArgument, arguments.cases, "{}", counted(findings.errors.size(), "error")),
+      {"--unchecked bundles all the same"});
 }
 
 /// Returns the program's bytes, with the metadata that it is to have.
@@ -66,9 +68,7 @@ Result<ByteSource> read_program(const BundleArguments& arguments) {
   if (arguments.metadata.empty()) return file;
   ETSTREAM_ASSIGN(auto metadata, read_metadata_options(arguments.metadata));
   ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(std::move(file)));
-  Findings findings;
-  ETSTREAM_TRY(program.verify(findings));
-  ETSTREAM_TRY(require_sound(arguments.model, findings));
+  ETSTREAM_TRY(require_sound(program, warn));
   ETSTREAM_ASSIGN(const ProgramPlan planned, plan(program, ProgramChanges{.metadata = std::move(metadata)}));
   return source_of(planned.program);
 }

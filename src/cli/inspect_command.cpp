@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/option_names.h"
+#include "cli/option_words.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "core/base/text.h"
@@ -152,7 +152,7 @@ void print_inspection(const std::string& file, const FileInspection& found) {
   const std::string files = found.files.empty() ? "" : text(" in {}", counted(found.files.size(), "file"));
   say("{}: {}{}, {}{} ({} bytes)\n", file, describe(found.format), files, version, readable_size(found.size),
       found.size);
-  for (const std::string& note : found.notes) say("{}\n", with_option_names(note));
+  for (const Finding& note : found.notes) say("{}\n", full_message(note, option_words));
   say("\n");
   const auto share = [&](std::uint64_t size) {
     return found.size == 0 ? 0 : 100 * static_cast<double>(size) / static_cast<double>(found.size);
@@ -200,13 +200,13 @@ Result<void> inspect_command(const InspectArguments& arguments) {
   }
   ETSTREAM_ASSIGN(const KeyNames names, read_names(arguments.names));
   if (!arguments.html.empty()) {
-    ETSTREAM_ASSIGN(const FilePlan page, plan_inspect_page(arguments.file, names));
+    ETSTREAM_ASSIGN(const FilePlan page, plan_inspect_page(arguments.file, names, option_words));
     return write_outputs({{&page, arguments.html, true}}, {});
   }
   ETSTREAM_ASSIGN(const FileInspection found,
                   inspect(arguments.file, {.duplicates = arguments.duplicates, .names = names}));
   if (arguments.json) {
-    print_json(inspection_to_json(arguments.file, found, arguments.duplicates));
+    print_json(inspection_to_json(arguments.file, found, arguments.duplicates, option_words));
   } else {
     print_inspection(arguments.file, found);
     if (arguments.duplicates) print_duplicates(found.duplicates);

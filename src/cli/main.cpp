@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/option_names.h"
+#include "cli/option_words.h"
 #include "cli/terminal.h"
 #include "cli/wrong_command_line.h"
 #include "etstream/input_record.h"
@@ -25,7 +25,7 @@ constexpr int kFailed = 1;
 constexpr int kWrongCommandLine = 2;
 
 int report(const std::string& command, const Error& error, int failed) {
-  complain("etstream {}: {}\n", command, one_line(with_option_names(error.message)));
+  complain("etstream {}: {}\n", command, one_line(full_message(error, option_words)));
   if (error.code == ErrorCode::kInterrupted) die_of_interrupt();
   return failed;
 }

@@ -8,7 +8,7 @@
 #include <memory>
 #include <system_error>
 
-#include "cli/option_names.h"
+#include "cli/option_words.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
 #include "core/base/size_limit.h"
@@ -123,8 +123,9 @@ Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync, bo
   ETSTREAM_TRY(check_no_input(path));
   if (to_standard_output) {
     if (!is_text && standard_output_is_a_terminal()) {
-      return Error{ErrorCode::kInvalidArgument,
-                   "the output is binary and not for a terminal; send it to a file or into a pipe"};
+      return with_advice(
+          make_error(ErrorCode::kInvalidArgument, "the output is binary and not for a terminal"),
+          {"send it to a file or into a pipe"});
     }
     return open_descriptor_sink(kStandardOutput, "standard output");
   }
@@ -159,10 +160,10 @@ Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOption
   // they do.
   const std::uint64_t memory = std::max(planned_memory(plans), own_anonymous_memory() + memory_to_write({}));
   if (options.max_memory && memory > *options.max_memory) {
-    return make_error(
-        ErrorCode::kTooLarge,
-        "writing takes {} ({} bytes) of memory, over --max-memory {}; --max-memory {} would fit",
-        readable_size(memory), memory, readable_size(*options.max_memory), limit_for(memory));
+    return with_advice(
+        make_error(ErrorCode::kTooLarge, "writing takes {} ({} bytes) of memory, over --max-memory {}",
+                   readable_size(memory), memory, readable_size(*options.max_memory)),
+        {text("--max-memory {} would fit", limit_for(memory))});
   }
   ETSTREAM_TRY(check_disk(options.max_disk ? on_disk : plans, options.max_disk));
   std::vector<std::string> paths;
@@ -210,22 +211,17 @@ Result<void> write_output(const FilePlan& plan, const std::string& path, const W
   return write_outputs({{&plan, path}}, options);
 }
 
-Result<void> require_sound(const std::string& path, const Findings& findings) {
-  print(findings);
-  if (findings.ok()) return {};
-  return make_error(ErrorCode::kCorrupt, "{}: {}", path, counted(findings.errors.size(), "error"));
+void warn(const Finding& warning) {
+  complain("warning: {}\n", one_line(full_message(warning, option_words)));
 }
 
 void print(const Findings& findings) {
-  const Findings worded = with_option_names(findings);
-  for (const Finding& error : worded.errors) complain("error: {}\n", one_line(error.message));
-  for (const Finding& warning : worded.warnings) complain("warning: {}\n", one_line(warning.message));
+  for (const Finding& error : findings.errors) {
+    complain("error: {}\n", one_line(full_message(error, option_words)));
+  }
+  std::for_each(findings.warnings.begin(), findings.warnings.end(), warn);
 }
 
-FileSinkOptions file_options(bool sync) {
-  return {.sync = sync, .warn = [](const std::string& message) {
-            complain("warning: {}\n", one_line(with_option_names(message)));
-          }};
-}
+FileSinkOptions file_options(bool sync) { return {.sync = sync, .warn = warn}; }
 
 }  // namespace etstream::cli

@@ -62,8 +62,8 @@ struct Output {
 /// catches interrupts while it lives, so it is made before a temporary file and outlives it.
 [[nodiscard]] Progress interruptible_progress();
 
-/// Prints the findings of `path`. Error: kCorrupt if there are errors among them.
-[[nodiscard]] Result<void> require_sound(const std::string& path, const Findings& findings);
+/// Prints a warning on a line of standard error.
+void warn(const Finding& warning);
 
 /// Prints each finding on a line of standard error.
 void print(const Findings& findings);

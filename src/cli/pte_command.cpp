@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "cli/plan_report.h"
 #include "cli/tensor_data_output.h"
+#include "core/base/findings.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/checkpoint.h"
@@ -51,9 +52,7 @@ Result<std::deque<TensorDataFile>> open_weights(const PteArguments& arguments, P
   for (const std::string& path : paths) {
     ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(path));
     ETSTREAM_ASSIGN(TensorDataFile weights, TensorDataFile::open(file));
-    Findings findings;
-    ETSTREAM_TRY(weights.verify(findings));
-    ETSTREAM_TRY(require_sound(path, findings));
+    ETSTREAM_TRY(require_sound(weights, warn));
     changes.constants_in.push_back(&files.emplace_back(std::move(weights)));
   }
   return files;
@@ -98,8 +97,8 @@ Result<ProgramPlan> plan_input(const PteArguments& arguments) {
   }
   const std::string folder = std::filesystem::path(arguments.file).parent_path().string();
   return plan_program_input(
-      file, {.folder = folder, .schema = schema, .segments_from = segments_from}, arguments.changes,
-      arguments.options, [&](const Findings& findings) { return require_sound(arguments.file, findings); });
+      file, {.folder = folder, .schema = schema, .segments_from = segments_from, .warn = warn},
+      arguments.changes, arguments.options);
 }
 
 Result<void> pte_command(PteArguments& arguments) {

@@ -45,8 +45,7 @@ Result<void> run_command(RunArguments arguments, ChosenCommand& chosen) {
   if (arguments.optional) {
     arguments.options.without_heap = [&has_heap](const Error& reason) {
       has_heap = false;
-      const std::string why = reason.message.substr(0, reason.message.rfind("; "));
-      complain("etstream run: {}; the blocks of this command stay in memory\n", one_line(why));
+      complain("etstream run: {}; the blocks of this command stay in memory\n", one_line(reason.message));
     };
   }
   let_writes_end_as_before();

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/option_names.h"
+#include "cli/option_words.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "core/base/text.h"
@@ -51,9 +51,8 @@ Result<void> verify_command(const VerifyArguments& arguments) {
   }
   const auto& external_keys = findings.external_keys;
   if (arguments.json) {
-    const Findings worded = with_option_names(findings);
-    nlohmann::ordered_json report = {{"file", arguments.file}, {"ok", worded.ok()}};
-    report.update(findings_to_json(worded));
+    nlohmann::ordered_json report = {{"file", arguments.file}, {"ok", findings.ok()}};
+    report.update(findings_to_json(findings, option_words));
     if (!findings.files.empty()) report["files"] = findings.files;
     if (!findings.weights.empty()) report["tensor_data"] = findings.weights;
     if (external_keys) {

@@ -117,7 +117,8 @@ class CaseRun {
     for (std::size_t i = 0; i < test_case_.expected_outputs.size(); ++i) {
       auto compared = compare_output(i, tolerance);
       if (!compared) {
-        return make_error(compared.error().code, "{}output {} {}", where_, i, compared.error().message);
+        compared.error().message = text("{}output {} {}", where_, i, compared.error().message);
+        return std::move(compared).error();
       }
       out.outputs.push_back(*std::move(compared));
     }
@@ -172,7 +173,10 @@ class CaseRun {
     if (!info.ok()) return refusal(info.error(), text("{}has no description in the program", where));
     const auto order = info->dim_order();
     auto placed = with_dim_order(tensor, {order.begin(), order.end()});
-    if (!placed) return make_error(placed.error().code, "{}{}", where, placed.error().message);
+    if (!placed) {
+      placed.error().message.insert(0, where);
+      return std::move(placed).error();
+    }
     ETSTREAM_ASSIGN(const auto bytes, allocate(static_cast<std::size_t>(placed->data.size()), where));
     ETSTREAM_TRY(placed->data.read_at(0, bytes));
     ::executorch::aten::TensorImpl impl(info->scalar_type(), static_cast<ssize_t>(placed->sizes.size()),

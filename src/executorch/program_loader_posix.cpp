@@ -73,7 +73,7 @@ class ProgramLoader final : public runtime::DataLoader {
   runtime::Error read(std::size_t offset, std::span<std::byte> out) const {
     const auto read = program_.read_at(offset, out);
     if (read) return runtime::Error::Ok;
-    ET_LOG(Error, "%s", read.error().message.c_str());
+    ET_LOG(Error, "%s", full_message(read.error()).c_str());
     return runtime::Error::AccessFailed;
   }
 
@@ -173,11 +173,12 @@ Result<void> check_alignment(const ByteSource& program, std::uint64_t offset) {
     alignment = std::max(alignment, std::min<std::uint64_t>(own, page_size()));
   }
   if (offset % alignment == 0) return {};
-  return error_in(
-      ErrorCode::kUnsupported, program.name(),
-      "the program is at offset {}, and to be used where it lies it has to be at a multiple of {}, as "
-      "its segments are in it; convert to a segmented bundle, or bundle with program_alignment 4096",
-      offset, alignment);
+  return with_advice(
+      error_in(ErrorCode::kUnsupported, program.name(),
+               "the program is at offset {}, and to be used where it lies it has to be at a multiple of {}, "
+               "as its segments are in it",
+               offset, alignment),
+      {"convert to a segmented bundle, or bundle with program_alignment 4096"});
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "core/base/text.h"
@@ -24,9 +25,20 @@ namespace {
 namespace runtime = ::executorch::runtime;
 
 /// A cause; empty if the question finds nothing.
-using Cause = std::optional<std::string>;
+using Cause = std::optional<Finding>;
 /// The questions about an attempt that failed. Errors: those of reading the program.
 using Question = Result<Cause> (*)(const LoadAttempt&);
+
+Finding advised(std::string message, std::string advice) {
+  Finding out(std::move(message));
+  out.advice.emplace_back(std::move(advice));
+  return out;
+}
+
+/// Says that what is missing has to be linked.
+Finding not_linked(std::string message, std::size_t missing) {
+  return advised(std::move(message), text("link what registers {}", missing == 1 ? "it" : "them"));
+}
 
 std::string listed(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 3;
@@ -63,8 +75,7 @@ Result<Cause> missing_operators(const LoadAttempt& attempt) {
         "its operators have kernels here, but none for the dtypes or the orders of dimensions of some call, "
         "which ExecuTorch's log names");
   }
-  return Cause(text("{} no kernel here; link what registers {}", subject("operator", missing),
-                    missing.size() == 1 ? "it" : "them"));
+  return Cause(not_linked(text("{} no kernel here", subject("operator", missing)), missing.size()));
 }
 
 Result<Cause> missing_backends(const LoadAttempt& attempt) {
@@ -79,8 +90,8 @@ Result<Cause> missing_backends(const LoadAttempt& attempt) {
     if (backend != nullptr && !backend->is_available()) unavailable.push_back(name);
   }
   if (!missing.empty()) {
-    return Cause(text("{} not been registered here; link what registers {}", subject("backend", missing),
-                      missing.size() == 1 ? "it" : "them"));
+    return Cause(
+        not_linked(text("{} not been registered here", subject("backend", missing)), missing.size()));
   }
   if (unavailable.empty()) return Cause();
   return Cause(text("{} been registered, but can't run here", subject("backend", unavailable)));
@@ -108,12 +119,13 @@ Result<Cause> missing_keys(const LoadAttempt& attempt) {
   const std::string count = text("{} of the {} that the program asks for {}", missing.size(),
                                  counted(keys.size(), "key"), missing.size() == 1 ? "is" : "are");
   if (attempt.named_data != nullptr) return Cause(text("{} not in named_data: {}", count, listed(missing)));
-  return Cause(text("{} not in it: {}; named_data takes the .ptd file with them", count, listed(missing)));
+  return Cause(
+      advised(text("{} not in it: {}", count, listed(missing)), "named_data takes the .ptd file with them"));
 }
 
 Result<Cause> first_unsound(const LoadAttempt& attempt) {
   ETSTREAM_ASSIGN(const Findings findings, verify(attempt.program));
-  return findings.ok() ? Cause() : Cause(findings.errors.front().message);
+  return findings.ok() ? Cause() : Cause(findings.errors.front());
 }
 
 struct Meaning {
@@ -165,7 +177,8 @@ Error with_cause(const Meaning& meaning, std::string said, const LoadAttempt& at
     for (const Question question : meaning.questions) {
       // A file that can't be read explains nothing.
       const auto cause = question(attempt);
-      if (cause && *cause) return Error{meaning.code, text("{}: {}", said, **cause)};
+      if (!cause || !*cause) continue;
+      return with_advice(make_error(meaning.code, "{}: {}", said, (*cause)->message), (*cause)->advice);
     }
   }
   if (!meaning.words.empty()) said += text(": {}", meaning.words);

@@ -20,9 +20,10 @@ Error of_two_kinds(const AnyFile& a, const AnyFile& b) {
   const bool has_bundle =
       std::holds_alternative<BundledProgramFile>(a) || std::holds_alternative<BundledProgramFile>(b);
   const bool has_program = std::holds_alternative<ProgramFile>(a) || std::holds_alternative<ProgramFile>(b);
-  return make_error(ErrorCode::kInvalidArgument, "expected two files of one kind, found {}, and {}{}",
-                    told(a), told(b),
-                    has_bundle && has_program ? "; take the program out of a bundle first" : "");
+  Error error = make_error(ErrorCode::kInvalidArgument, "expected two files of one kind, found {}, and {}",
+                           told(a), told(b));
+  if (has_bundle && has_program) error.advice = {AdviceTerm::kTakeProgramOut};
+  return error;
 }
 
 std::vector<NamedPiece> pieces_of(const std::vector<CheckpointTensor>& tensors, const ByteSource& file) {

@@ -245,9 +245,9 @@ void add_inspection(FileInspection& whole, FileInspection file, std::string path
 Result<FileInspection> inspect_several(const std::string& path, const InspectOptions& options,
                                        const OpenFile& open_file) {
   if (options.duplicates || options.contents) {
-    return error_in(
-        ErrorCode::kInvalidArgument, path,
-        "stands for several files, and what is in a file twice is found in one; give one of them");
+    return with_advice(error_in(ErrorCode::kInvalidArgument, path,
+                                "stands for several files, and what is in a file twice is found in one"),
+                       {"give one of them"});
   }
   ETSTREAM_ASSIGN(OpenedWeights opened, open_weights({path}, {.open_file = open_file}));
   FileInspection out;
@@ -258,7 +258,7 @@ Result<FileInspection> inspect_several(const std::string& path, const InspectOpt
     }
   }
   for (const auto* const errors : {&opened.problems, &opened.flaws, &opened.warnings}) {
-    for (const Error& error : *errors) out.notes.push_back(error.message);
+    for (const Error& error : *errors) out.notes.emplace_back(error);
   }
   return out;
 }
@@ -276,7 +276,7 @@ Result<FileInspection> inspect(const std::string& path, const InspectOptions& op
     }
     ETSTREAM_ASSIGN(FileInspection out, inspect(reported.file, named));
     ETSTREAM_ASSIGN(const auto place, place_in_set(reported, open_file));
-    if (place) out.notes.push_back(text("It is {}. The others are not listed here.", describe(*place)));
+    if (place) out.notes.emplace_back(text("It is {}. The others are not listed here.", describe(*place)));
     return out;
   });
 }

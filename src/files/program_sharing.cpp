@@ -4,22 +4,13 @@
 #include <list>
 #include <utility>
 
-#include "core/base/text.h"
+#include "core/base/findings.h"
 #include "core/base/try.h"
 #include "etstream/fat_container.h"
 #include "etstream/program.h"
 
 namespace etstream {
 namespace {
-
-Result<ProgramFile> open_sound(const ByteSource& file) {
-  ETSTREAM_ASSIGN(ProgramFile program, ProgramFile::open(file));
-  Findings findings;
-  ETSTREAM_TRY(program.verify(findings));
-  if (findings.ok()) return program;
-  return error_in(ErrorCode::kCorrupt, file.name(), "{}, the first: {}",
-                  counted(findings.errors.size(), "error"), findings.errors.front().message);
-}
 
 Result<FilePlan> plan_container(const std::vector<SharingInput>& inputs,
                                 const std::vector<FilePlan>& programs, std::uint32_t alignment) {
@@ -38,7 +29,8 @@ Result<SharingPlan> plan_sharing(const std::vector<SharingInput>& inputs, const 
     std::list<ProgramFile> programs;
     SharedWeights description{.programs = {}, .least_size = options.least_size};
     for (const SharingInput& input : inputs) {
-      ETSTREAM_ASSIGN(ProgramFile program, open_sound(input.program));
+      ETSTREAM_ASSIGN(ProgramFile program, ProgramFile::open(input.program));
+      ETSTREAM_TRY(require_sound(program));
       programs.push_back(std::move(program));
       description.programs.push_back(&programs.back());
     }

@@ -110,10 +110,10 @@ Result<void> require_program(const ByteSource& file) {
   if (kind == FileKind::kProgram || kind == FileKind::kBundledProgram || kind == FileKind::kSegmentedBundle) {
     return {};
   }
-  return error_in(
-      ErrorCode::kUnsupported, file.name(),
-      "is {}, expected the program or the bundle that the files after it are for; give that first",
-      with_article(kind));
+  return with_advice(error_in(ErrorCode::kUnsupported, file.name(),
+                              "is {}, expected the program or the bundle that the files after it are for",
+                              with_article(kind)),
+                     {"give that first"});
 }
 
 void append(Findings& findings, Findings more) {

@@ -132,7 +132,8 @@ std::vector<std::string> described(const std::vector<ValueInfo>& values) {
   return out;
 }
 
-Json inspection_to_json(const std::string& file, const FileInspection& found, bool duplicates) {
+Json inspection_to_json(const std::string& file, const FileInspection& found, bool duplicates,
+                        TermWords words) {
   Json out = {{"file", file},
               {"format", name_of(found.format)},
               {"size", found.size},
@@ -146,7 +147,7 @@ Json inspection_to_json(const std::string& file, const FileInspection& found, bo
     out["files"] = found.files;
     for (std::size_t i = 0; i < found.parts.size(); ++i) out["parts"][i]["file"] = found.parts[i].file;
   }
-  if (!found.notes.empty()) out["notes"] = found.notes;
+  if (!found.notes.empty()) out["notes"] = full_messages(found.notes, words);
   if (!found.named_data_users.empty()) out["named_data_users"] = found.named_data_users;
   for (const auto& [key, value] : found.metadata) out["metadata"].push_back({{"key", key}, {"value", value}});
   if (found.program) out["program"] = *found.program;
@@ -220,20 +221,22 @@ void describe_named_data(FileInspection& found, const KeyNames& names) {
 
 }  // namespace
 
-Result<FilePlan> plan_inspect_page(const std::string& path, const KeyNames& names,
+Result<FilePlan> plan_inspect_page(const std::string& path, const KeyNames& names, TermWords words,
                                    const OpenFile& open_file) {
   ETSTREAM_ASSIGN(const WeightPaths found, find_weights({path}, {.open_file = open_file, .partial = true}));
   if (found.files.size() == 1) {
     ETSTREAM_ASSIGN(const ByteSource file, open_file(found.files.front()));
-    if (!names.empty()) return plan_inspect_page(file, found.files.front(), names);
+    if (!names.empty()) return plan_inspect_page(file, found.files.front(), names, words);
     ETSTREAM_ASSIGN(const KeyNames beside, read_key_names_beside(found.files.front(), open_file));
-    return plan_inspect_page(file, found.files.front(), beside);
+    return plan_inspect_page(file, found.files.front(), beside, words);
   }
-  return error_in(ErrorCode::kInvalidArgument, path,
-                  "stands for several files, and a page shows one; give one of them");
+  return with_advice(
+      error_in(ErrorCode::kInvalidArgument, path, "stands for several files, and a page shows one"),
+      {"give one of them"});
 }
 
-Result<FilePlan> plan_inspect_page(const ByteSource& file, const std::string& name, const KeyNames& names) {
+Result<FilePlan> plan_inspect_page(const ByteSource& file, const std::string& name, const KeyNames& names,
+                                   TermWords words) {
   ETSTREAM_ASSIGN(FileInspection found,
                   inspect(file, {.duplicates = true, .contents = true, .names = names}));
   describe_named_data(found, names);
@@ -250,7 +253,7 @@ Result<FilePlan> plan_inspect_page(const ByteSource& file, const std::string& na
                      {"coded", coded},
                      {"methods", methods_to_json(found)},
                      {"metadata", found.metadata},
-                     {"findings", findings_to_json(findings)}};
+                     {"findings", findings_to_json(findings, words)}};
   const std::string page = filled_page(kInspectPage, json_text(data, -1));
   const std::span bytes = std::as_bytes(std::span(page));
   return plan_copy(ByteSource::owned({bytes.begin(), bytes.end()}), "page");

@@ -26,17 +26,17 @@ std::string without_controls(std::string json) {
   return done == 0 ? std::move(json) : out.append(json, done);
 }
 
-std::vector<std::string> messages_of(const std::vector<Finding>& findings) {
-  std::vector<std::string> messages;
-  messages.reserve(findings.size());
-  for (const Finding& finding : findings) messages.push_back(finding.message);
-  return messages;
-}
-
 }  // namespace
 
 std::string json_text(const nlohmann::ordered_json& report, int indent) {
   return without_controls(report.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+std::vector<std::string> full_messages(const std::vector<Finding>& findings, TermWords words) {
+  std::vector<std::string> messages;
+  messages.reserve(findings.size());
+  for (const Finding& finding : findings) messages.push_back(full_message(finding, words));
+  return messages;
 }
 
 void print_json(const nlohmann::ordered_json& report) { std::printf("%s\n", json_text(report).c_str()); }
@@ -57,8 +57,9 @@ std::string filled_page(std::string_view page, std::string_view json) {
   return out += page.substr(place + kPlace.size());
 }
 
-nlohmann::ordered_json findings_to_json(const Findings& findings) {
-  return {{"errors", messages_of(findings.errors)}, {"warnings", messages_of(findings.warnings)}};
+nlohmann::ordered_json findings_to_json(const Findings& findings, TermWords words) {
+  return {{"errors", full_messages(findings.errors, words)},
+          {"warnings", full_messages(findings.warnings, words)}};
 }
 
 }  // namespace etstream

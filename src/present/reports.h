@@ -36,8 +36,10 @@ void print_json(const Json& report);
 /// Returns `page`, one of pages.h, with `json` as its data: one file that needs no other, nor a network.
 /// Texts in `json` stay data, whatever they are.
 [[nodiscard]] std::string filled_page(std::string_view page, std::string_view json);
-/// Returns {"errors": [MESSAGE...], "warnings": [MESSAGE...]}
-[[nodiscard]] Json findings_to_json(const Findings& findings);
+/// Returns the messages with their advice in these words.
+[[nodiscard]] std::vector<std::string> full_messages(const std::vector<Finding>& findings, TermWords words);
+/// Returns {"errors": [MESSAGE...], "warnings": [MESSAGE...]}, with advice in these words.
+[[nodiscard]] Json findings_to_json(const Findings& findings, TermWords words);
 
 // diff_report.cpp
 
@@ -61,16 +63,19 @@ void write_graph_json(const ProgramGraph& graph, const std::function<void(std::s
 /// Describes values for people: "float32 [1, 3]".
 [[nodiscard]] std::vector<std::string> described(const std::vector<ValueInfo>& values);
 /// Returns an inspection as JSON. `file` is what the report calls the file. `duplicates` adds the duplicates.
-[[nodiscard]] Json inspection_to_json(const std::string& file, const FileInspection& found, bool duplicates);
+/// `words` are those of advice.
+[[nodiscard]] Json inspection_to_json(const std::string& file, const FileInspection& found, bool duplicates,
+                                      TermWords words);
 /// Plans a page: one file that needs no other, nor a network. `name` is what it calls the file, which is of
 /// any format that etstream knows. Reads the metadata, payloads whose size others share, samples of the
-/// others, and what verify() reads. `names` are the names for the keys of named data. Errors: those of
-/// inspect(), verify() and estimate_coded_sizes().
+/// others, and what verify() reads. `names` are the names for the keys of named data, and `words` are those
+/// of advice. Errors: those of inspect(), verify() and estimate_coded_sizes().
 [[nodiscard]] Result<FilePlan> plan_inspect_page(const ByteSource& file, const std::string& name,
-                                                 const KeyNames& names);
+                                                 const KeyNames& names, TermWords words);
 /// Plans the page of the file that a path stands for. Without names, it uses those of
 /// read_key_names_beside(). Error: kInvalidArgument if the path stands for several files.
 [[nodiscard]] Result<FilePlan> plan_inspect_page(const std::string& path, const KeyNames& names,
+                                                 TermWords words,
                                                  const OpenFile& open_file = &ByteSource::file);
 
 // profile_report.cpp

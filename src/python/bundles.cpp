@@ -231,18 +231,18 @@ Result<MethodTestCase> fitted_case(const BundledProgramFile& bundle, const Bundl
                                    std::uint32_t index) {
   const std::string name = bundle.file().name();
   ETSTREAM_ASSIGN(const ProgramFile program, bundle.open_program());
+  ETSTREAM_TRY(require_sound(program));
+  const auto refused = [&](const Findings& findings) {
+    return unsound(ErrorCode::kInvalidArgument, name, findings, AdviceTerm::kVerify);
+  };
   Findings findings;
-  ETSTREAM_TRY(program.verify(findings));
-  if (!findings.ok()) return first_error(ErrorCode::kCorrupt, name, findings);
   ETSTREAM_ASSIGN(const auto methods, program.methods());
   const MethodInfo* method = MethodNames(methods).find(suite.method_name, findings);
-  if (!method)
-    return make_error(ErrorCode::kInvalidArgument, "{}: {}", name, findings.errors.front().message);
+  if (!method) return refused(findings);
   ETSTREAM_ASSIGN(MethodTestCase test_case, bundle.test_case(suite, index));
   lay_out(*method, test_case, WhichTensors::kAll);
   check_test_case(*method, test_case, index, findings);
-  if (!findings.ok())
-    return make_error(ErrorCode::kInvalidArgument, "{}: {}", name, findings.errors.front().message);
+  if (!findings.ok()) return refused(findings);
   return test_case;
 }
 

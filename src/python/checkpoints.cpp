@@ -60,8 +60,8 @@ CheckpointByName checkpoint_of(const NamedTensors& tensors) {
   for (const nb::handle pair : nb::iter(pairs)) {
     auto [name, tensor] = nb::cast<std::pair<std::string, Tensor>>(pair);
     if (!names.insert(name).second) {
-      raise(make_error(ErrorCode::kInvalidArgument, "two tensors are called {}; give each a name of its own",
-                       quote(name)));
+      raise(with_advice(make_error(ErrorCode::kInvalidArgument, "two tensors are called {}", quote(name)),
+                        {"give each a name of its own"}));
     }
     TensorLayout layout{tensor.scalar_type, std::move(tensor.sizes), std::move(tensor.dim_order)};
     out.tensors.push_back({std::move(name), std::string(name_of(layout.scalar_type)), std::move(layout),

@@ -27,9 +27,26 @@ const char* class_of(const Error& error) {
 
 }  // namespace
 
+std::string_view argument_words(AdviceTerm term) {
+  switch (term) {
+    case AdviceTerm::kCheckBundle:
+      return "etstream.verify() of a bundle that is made with unchecked=True";
+    case AdviceTerm::kMoveConstantsOut:
+      return "constants_to";
+    case AdviceTerm::kNoIdentifier:
+      return "identifier=False";
+    case AdviceTerm::kNoSync:
+      return "sync=False";
+    case AdviceTerm::kVerify:
+      return "etstream.verify()";
+    default:
+      return library_words(term);
+  }
+}
+
 void raise(const Error& error) {
   const nb::object type = nb::module_::import_("etstream._errors").attr(class_of(error));
-  const nb::object exception = type(error.message);
+  const nb::object exception = type(full_message(error, argument_words));
   if (error.file) exception.attr("filename") = *error.file;
   if (error.offset) exception.attr("offset") = *error.offset;
   // An OSError with one argument has no errno of its own.

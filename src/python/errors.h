@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -17,7 +18,10 @@ namespace etstream::python {
 
 namespace nb = nanobind;
 
-/// Raises the exception of etstream._errors for `error`. With the GIL held.
+/// Returns the words of advice in Python, which are the names of arguments.
+[[nodiscard]] std::string_view argument_words(AdviceTerm term);
+
+/// Raises the exception of etstream._errors for `error`, with its advice in the message. With the GIL held.
 [[noreturn]] void raise(const Error& error);
 
 /// Keeps the exception that is being handled for raise_kept(), in this thread, and returns an error in its

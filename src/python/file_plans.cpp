@@ -72,7 +72,8 @@ void require_apart(const PlansAndOutputs& files) {
       value_or_raise(places.add(*file, name));
       require_no_source(files, *file);
     } else if (!objects.insert(output.ptr()).second) {
-      raise(make_error(ErrorCode::kInvalidArgument, "two outputs are to be {}; give each its own", name));
+      raise(with_advice(make_error(ErrorCode::kInvalidArgument, "two outputs are to be {}", name),
+                        {"give each its own"}));
     }
   }
 }

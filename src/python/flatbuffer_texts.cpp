@@ -78,10 +78,10 @@ void decompile_exactly(const ExactJson& schema, const SourceLike& file, const Ou
                                  size_prefixed, leave_out_over, std::move(file_name)};
   const ByteSource source = source_of(file);
   if (const auto at = changed_in_place(output); at && source.lies_in(*at)) {
-    raise(make_error(
-        ErrorCode::kInvalidArgument,
-        "the output is the input {}, which would be read while it is written; give the output another name",
-        quote(source.name())));
+    raise(with_advice(make_error(ErrorCode::kInvalidArgument,
+                                 "the output is the input {}, which would be read while it is written",
+                                 quote(source.name())),
+                      {"give the output another name"}));
   }
   FileWarnings warnings;
   const auto sink = open_output(output, sync, warnings);

@@ -67,7 +67,9 @@ class ObjectOutput {
 }  // namespace
 
 FileSinkOptions FileWarnings::options(bool sync) {
-  return {.sync = sync, .warn = [this](const std::string& message) { messages_.push_back(message); }};
+  return {.sync = sync, .warn = [this](const Finding& warning) {
+            messages_.push_back(full_message(warning, argument_words));
+          }};
 }
 
 void FileWarnings::show() const {

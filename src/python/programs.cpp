@@ -59,22 +59,12 @@ std::vector<Segment> segments_of(const ProgramFile& program) {
   });
 }
 
-Result<void> require_sound(const std::string& name, const Findings& findings) {
-  if (findings.ok()) return {};
-  Error error = first_error(ErrorCode::kCorrupt, name, findings);
-  error.message =
-      text("{}: {}, the first: {}", name, counted(findings.errors.size(), "error"), error.message);
-  return error;
-}
-
 /// Opens tensor data files, and checks that they are sound.
 Result<std::deque<TensorDataFile>> open_weights(const std::vector<ByteSource>& sources) {
   std::deque<TensorDataFile> files;
   for (const ByteSource& source : sources) {
     ETSTREAM_ASSIGN(TensorDataFile weights, TensorDataFile::open(source));
-    Findings findings;
-    ETSTREAM_TRY(weights.verify(findings));
-    ETSTREAM_TRY(require_sound(source.name(), findings));
+    ETSTREAM_TRY(require_sound(weights));
     files.push_back(std::move(weights));
   }
   return files;
@@ -124,10 +114,7 @@ std::vector<FilePlan> plan_program(
     }
     ETSTREAM_ASSIGN(const auto files, open_weights(weights));
     for (const TensorDataFile& one : files) changes.constants_in.push_back(&one);
-    ETSTREAM_ASSIGN(ProgramPlan both,
-                    plan_program_input(file, input, changes, options, [&](const Findings& findings) {
-                      return require_sound(file.name(), findings);
-                    }));
+    ETSTREAM_ASSIGN(ProgramPlan both, plan_program_input(file, input, changes, options));
     std::vector<FilePlan> out;
     if (both.tensor_data) {
       ETSTREAM_ASSIGN(out, plan_files(*both.tensor_data, split_max_size));

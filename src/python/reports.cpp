@@ -73,7 +73,7 @@ std::string shown(const Findings& findings, std::string_view type) {
   std::string out = text("<etstream.{}: {}", type, counts(findings));
   const auto& errors = findings.errors;
   for (const Finding& error : std::span(errors).first(std::min(kMost, errors.size()))) {
-    out += text("\nerror: {}", error.message);
+    out += text("\nerror: {}", full_message(error, argument_words));
   }
   if (errors.size() > kMost) out += text("\nand {} more", errors.size() - kMost);
   return out + ">";
@@ -82,8 +82,12 @@ std::string shown(const Findings& findings, std::string_view type) {
 /// Returns the counts, and each problem on a line of its own.
 std::string told(const Findings& findings) {
   std::string out = counts(findings);
-  for (const Finding& error : findings.errors) out += text("\nerror: {}", error.message);
-  for (const Finding& warning : findings.warnings) out += text("\nwarning: {}", warning.message);
+  for (const std::string& error : full_messages(findings.errors, argument_words)) {
+    out += text("\nerror: {}", error);
+  }
+  for (const std::string& warning : full_messages(findings.warnings, argument_words)) {
+    out += text("\nwarning: {}", warning);
+  }
   return out;
 }
 
@@ -98,7 +102,9 @@ using FindingList = Annotated<"list[etstream._reports.Finding]">;
 FindingList list_of(const std::vector<Finding>& findings) {
   const nb::object finding = nb::module_::import_("etstream._reports").attr("Finding");
   nb::list out;
-  for (const Finding& one : findings) out.append(finding(one.message, one.file, one.offset));
+  for (const Finding& one : findings) {
+    out.append(finding(full_message(one, argument_words), one.file, one.offset));
+  }
   return out;
 }
 
@@ -128,21 +134,21 @@ std::string inspected(const SourceLike& file, bool duplicates, const KeyNames& n
     const std::string path = path_of(file);
     const OpenFile open_file = checkpoint_options(false).open_file;
     const FileInspection found = without_gil([&] { return inspect(path, options, open_file); });
-    return json_text(inspection_to_json(path, found, duplicates));
+    return json_text(inspection_to_json(path, found, duplicates, argument_words));
   }
   const ByteSource source = source_of(file);
   const FileInspection found = without_gil([&] { return inspect(source, options); });
-  return json_text(inspection_to_json(source.name(), found, duplicates));
+  return json_text(inspection_to_json(source.name(), found, duplicates, argument_words));
 }
 
 FilePlan inspect_page(const SourceLike& file, const KeyNames& names) {
   if (is_path(file)) {
     return without_gil([&names, path = path_of(file)] {
-      return plan_inspect_page(path, names, checkpoint_options(false).open_file);
+      return plan_inspect_page(path, names, argument_words, checkpoint_options(false).open_file);
     });
   }
   const ByteSource source = source_of(file);
-  return without_gil([&] { return plan_inspect_page(source, source.name(), names); });
+  return without_gil([&] { return plan_inspect_page(source, source.name(), names, argument_words); });
 }
 
 KeyNames key_names(const SourceLike& json) {

@@ -59,7 +59,7 @@ inline Findings findings_of(std::string bytes) { return findings_of(file_of(std:
 /// Returns the errors, or the warnings, a line each.
 inline std::string lines_of(const std::vector<Finding>& findings) {
   std::string out;
-  for (const Finding& finding : findings) out += finding.message + "\n";
+  for (const Finding& finding : findings) out += full_message(finding) + "\n";
   return out;
 }
 

@@ -41,7 +41,7 @@ inline doctest::Contains containing(const std::string& part) { return doctest::C
 template <class T>
 doctest::String error_of(const Result<T>& result) {
   if (result) return "no error";
-  return exactly(std::string(name_of(result.error().code)) + ": " + result.error().message);
+  return exactly(std::string(name_of(result.error().code)) + ": " + full_message(result.error()));
 }
 
 /// Returns the code of an error, for tests that are not about its message.

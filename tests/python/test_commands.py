@@ -164,7 +164,7 @@ def test_constants_out_and_in(command: Command, folder: Path, program: Path) -> 
     assert etstream.ProgramFile(back).external_keys == []
     with pytest.raises(etstream.InvalidArgumentError, match="two outputs"):
         etstream.rewrite_program(program, outputs[0], constants_to=folder / "." / "lean.pte")
-    with pytest.raises(etstream.CorruptError, match="1 error, the first|expected"):
+    with pytest.raises(etstream.CorruptError, match="expected"):
         etstream.rewrite_program(content[0], io.BytesIO(), constants_from=[content[1][:-1]])
 
 

@@ -83,6 +83,31 @@ def test_errors_about_a_whole_file_name_it_too(program: Path, cases: Path, tmp_p
     assert names == [str(file)] * 11
 
 
+def test_advice_names_arguments_and_messages_keep_the_names_of_files(tmp_path: Path) -> None:
+    named = tmp_path / "x; identifier = false; sync = false; head_dim.pte"
+    named.touch()
+    with pytest.raises(etstream.UnsupportedError) as empty:
+        etstream.ProgramFile(named)
+    assert str(empty.value) == f"{named}: is empty, as a download is that failed; get it again"
+    assert etstream.Source(named).name == str(named)
+    schema = tmp_path / "no_identifier.fbs"
+    schema.write_text("table T { n: int; } root_type T;")
+    with pytest.raises(etstream.UnsupportedError) as unknown:
+        etstream.FlatbufferText(schema).decompile(bytes(16))
+    assert str(unknown.value).endswith("has no file_identifier to look for; identifier=False does without")
+
+
+def test_a_file_that_is_not_sound_is_refused_with_its_first_errors(program: Path) -> None:
+    wrong = [etstream.TestCase([i], [None]) for i in range(13)]
+    with pytest.raises(etstream.InvalidArgumentError) as many:
+        etstream.plan_bundle(program, {"forward": wrong})
+    unchecked = bytes(etstream.plan_bundle(program, {"forward": wrong}, unchecked=True))
+    assert len(etstream.verify(unchecked).errors) == 26
+    assert str(many.value).count("method 'forward', test case ") == 3
+    end = "; and 23 more errors; etstream.verify() of a bundle that is made with unchecked=True lists all"
+    assert str(many.value).endswith(end)
+
+
 def test_offsets_in_a_program_are_those_of_the_file_that_holds_it(program: Path, cases: Path, tmp_path: Path) -> None:
     damaged = bytearray(program.read_bytes())
     damaged[24:28] = b"\xff" * 4  # the extended header's offset of segments

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "core/base/text.h"
+
 namespace etstream {
 
 void add_error(Findings& findings, Finding finding) {
@@ -32,9 +34,23 @@ Result<void> note_corrupt(Result<void> checked, Findings& findings) {
   return {};
 }
 
-Error first_error(ErrorCode code, std::string_view file, const Findings& findings) {
-  const Finding& first = findings.errors.front();
-  return {code, first.message, 0, first.file.value_or(std::string(file)), first.offset};
+Error unsound(ErrorCode code, const std::string& file, const Findings& findings, AdviceTerm all) {
+  constexpr std::size_t kShown = 3;
+  const std::vector<Finding>& errors = findings.errors;
+  Error out{code, "", 0, errors.front().file.value_or(file), errors.front().offset};
+  for (std::size_t i = 0; i < std::min(kShown, errors.size()); ++i) {
+    if (i > 0) out.message += "; ";
+    out.message += about(Error{code, errors[i].message}, errors[i].file ? "" : file).message;
+  }
+  if (errors.size() == 1) return with_advice(std::move(out), errors.front().advice);
+  if (errors.size() <= kShown) return out;
+  out.message += text("; and {}", counted(errors.size() - kShown, "more error"));
+  return with_advice(std::move(out), {all, " lists all"});
+}
+
+Result<void> require_sound(const std::string& file, const Findings& findings) {
+  if (findings.ok()) return {};
+  return unsound(ErrorCode::kCorrupt, file, findings, AdviceTerm::kVerify);
 }
 
 }  // namespace etstream

@@ -3,10 +3,13 @@
 // Functions by which checks add to a Findings.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/base/try.h"
 #include "etstream/findings.h"
 #include "etstream/result.h"
 
@@ -24,8 +27,20 @@ void add_unknown_operator(Findings& findings, std::string_view name);
 /// Makes a finding of a kCorrupt error, and passes on other errors.
 [[nodiscard]] Result<void> note_corrupt(Result<void> checked, Findings& findings);
 
-/// Returns the first of the errors, of which there is at least one, as an Error. If it names no file, it is
-/// about `file`.
-[[nodiscard]] Error first_error(ErrorCode code, std::string_view file, const Findings& findings);
+/// Returns an error with the first three of the findings' errors, of which there is at least one, and the
+/// number of the others. It names `file` where an error names none. If there are others, the advice is that
+/// `all` lists them.
+[[nodiscard]] Error unsound(ErrorCode code, const std::string& file, const Findings& findings,
+                            AdviceTerm all);
+
+/// Verifies `file` before it is used, and warns of the warnings. Errors: those of its verify(), and of
+/// require_sound().
+template <class File>
+[[nodiscard]] Result<void> require_sound(const File& file, const Warn& warn = {}) {
+  Findings findings;
+  ETSTREAM_TRY(file.verify(findings));
+  if (warn) std::for_each(findings.warnings.begin(), findings.warnings.end(), warn);
+  return require_sound(file.file().name(), findings);
+}
 
 }  // namespace etstream

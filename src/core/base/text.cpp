@@ -63,6 +63,11 @@ std::string printable(std::string_view words) {
   return end < words.size() ? out + "..." : out;
 }
 
+Error with_advice(Error error, Advice advice) {
+  error.advice = std::move(advice);
+  return error;
+}
+
 Error about(Error error, std::string_view where) {
   if (!where.empty()) error.message = text("{}: {}", where, error.message);
   return error;

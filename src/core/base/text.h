@@ -39,6 +39,9 @@ template <class... Arguments>
   return Error{code, text("{}: {}", file, text(words, arguments...)), 0, std::string(file)};
 }
 
+/// Returns the error with this advice.
+[[nodiscard]] Error with_advice(Error error, Advice advice);
+
 /// Returns the same error with "WHERE: " before its message, unless `where` is empty.
 [[nodiscard]] Error about(Error error, std::string_view where);
 

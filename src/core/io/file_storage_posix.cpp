@@ -91,11 +91,13 @@ Result<Opened> open_regular(const std::string& path) {
   if (!descriptor) return system_error(errno, "cannot open", path);
   struct stat s {};
   if (::fstat(descriptor.get(), &s) != 0) return system_error(errno, "cannot examine", path);
+  if (S_ISDIR(s.st_mode)) {
+    return with_advice(refusal(ErrorCode::kInvalidArgument, "cannot read", path, "it is a folder"),
+                       {AdviceTerm::kGiveFileInFolder});
+  }
   if (!S_ISREG(s.st_mode)) {
     return refusal(ErrorCode::kInvalidArgument, "cannot read", path,
-                   S_ISDIR(s.st_mode)
-                       ? "it is a folder; give a file in it"
-                       : "it is not a regular file, and an input's size must be known before it is read");
+                   "it is not a regular file, and an input's size must be known before it is read");
   }
   return Opened{std::move(descriptor), Identity(s)};
 }
@@ -203,8 +205,8 @@ class FileStorage final : public ByteStorage {
   }
 
   Error changed() const {
-    return error_in(ErrorCode::kCorrupt, path_,
-                    "was changed or replaced while it was read; run again once it is complete");
+    return with_advice(error_in(ErrorCode::kCorrupt, path_, "was changed or replaced while it was read"),
+                       {"run again once it is complete"});
   }
 
   const std::string path_;           // as it was given, for messages

@@ -46,9 +46,9 @@ Result<void> InputRecord::check_output_in_place(const FileIdentity& file, const 
   return without_exceptions([&]() -> Result<void> {
     const auto input = files_->names.find({file.device, file.inode});
     if (input == files_->names.end()) return {};
-    return make_error(ErrorCode::kInvalidArgument,
-                      "the output {} is the input {}; give the output another name", quote(name),
-                      quote(input->second));
+    return with_advice(make_error(ErrorCode::kInvalidArgument, "the output {} is the input {}", quote(name),
+                                  quote(input->second)),
+                       {"give the output another name"});
   });
 }
 

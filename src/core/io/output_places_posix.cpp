@@ -12,12 +12,10 @@ namespace etstream {
 namespace {
 
 Error one_file(const std::string& name, const std::string& earlier) {
-  return name == earlier
-             ? make_error(ErrorCode::kInvalidArgument,
-                          "two outputs are to be {}; give each a name of its own", quote(name))
-             : make_error(ErrorCode::kInvalidArgument,
-                          "two outputs are to be one file, {} and {}; give each a name of its own",
-                          quote(earlier), quote(name));
+  const std::string same =
+      name == earlier ? quote(name) : text("one file, {} and {}", quote(earlier), quote(name));
+  return with_advice(make_error(ErrorCode::kInvalidArgument, "two outputs are to be {}", same),
+                     {"give each a name of its own"});
 }
 
 /// Returns the nearest folder above `path` that exists, and the rest of the path from there on.

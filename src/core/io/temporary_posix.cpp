@@ -94,11 +94,14 @@ mode_t mode_beside(const std::string& destination) {
 /// The differences between making a file and making a folder.
 struct OutputKind {
   Descriptor (*make)(const std::string& path, mode_t mode);
-  std::string_view other_way;  // of writing one where it can't be made beside its destination and renamed
+  Advice (*other_way)();  // of writing one where it can't be made beside its destination and renamed
 };
 
-constexpr OutputKind kOutputFile{make_file, "write to an open descriptor, or elsewhere and copy it"};
-constexpr OutputKind kOutputFolder{make_folder, "write it elsewhere and copy it"};
+Advice other_way_of_file() { return {AdviceTerm::kWriteToDescriptor, ", or elsewhere and copy it"}; }
+Advice other_way_of_folder() { return {"write it elsewhere and copy it"}; }
+
+constexpr OutputKind kOutputFile{make_file, other_way_of_file};
+constexpr OutputKind kOutputFolder{make_folder, other_way_of_folder};
 
 Error creating_error(int error, const std::string& destination, const OutputKind& kind) {
   if (error == ENOENT) {
@@ -108,14 +111,15 @@ Error creating_error(int error, const std::string& destination, const OutputKind
     return missing;
   }
   Error out = system_error(error, "cannot write beside", destination);
-  if (mount_lacks(MountCall::kCreate, error)) out.message += text("; {}", kind.other_way);
+  if (mount_lacks(MountCall::kCreate, error)) out.advice = kind.other_way();
   return out;
 }
 
 Error replacing_error(int error, const std::string& destination, const OutputKind& kind) {
   Error out = system_error(error, "cannot replace", destination);
   if (mount_lacks(MountCall::kRename, error)) {
-    out.message += text(": complete files can't be put there at once; {}", kind.other_way);
+    out.message += ": complete files can't be put there at once";
+    out.advice = kind.other_way();
   }
   return out;
 }
@@ -140,8 +144,9 @@ Result<Temporary> create_beside(const std::string& destination, const OutputKind
     if (!taken && names(path, made.get())) return Temporary{std::move(path), std::move(made)};
     remove_with_content(path);
   }
-  return make_error(ErrorCode::kIo, "cannot create a temporary file beside {} in {} attempts; {}",
-                    quote(destination), kAttempts, kind.other_way);
+  return with_advice(make_error(ErrorCode::kIo, "cannot create a temporary file beside {} in {} attempts",
+                                quote(destination), kAttempts),
+                     kind.other_way());
 }
 
 Error in_use(const std::string& destination) {
@@ -248,8 +253,8 @@ Result<void> keep_owner_and_permissions(int fd, const std::string& destination, 
   const mode_t has = now.st_mode & 07777;
   const std::string figures = text("it has {:04o} instead of {:04o}", has, mode);
   if ((has & ~mode & kOfOthers) != 0) {
-    error.message += text(": {}, which is more; {}", figures,
-                          S_ISDIR(before.st_mode) ? kOutputFolder.other_way : kOutputFile.other_way);
+    error.message += text(": {}, which is more", figures);
+    error.advice = S_ISDIR(before.st_mode) ? other_way_of_folder() : other_way_of_file();
     return error;
   }
   if (warn) warn(text("{}: {}", error.message, figures));
@@ -258,8 +263,9 @@ Result<void> keep_owner_and_permissions(int fd, const std::string& destination, 
 
 void warn_of_no_sync(const std::string& destination, int error, const Warn& warn) {
   if (!warn) return;
-  warn(text("{}: a power failure may undo what was written; sync = false does not ask for it",
-            system_error(error, "cannot sync", destination).message));
+  Error lost = system_error(error, "cannot sync", destination);
+  lost.message += ": a power failure may undo what was written";
+  warn(with_advice(std::move(lost), {AdviceTerm::kNoSync, " does not ask for it"}));
 }
 
 Error replacing_error(int error, const std::string& destination) {
@@ -324,9 +330,7 @@ Error AtomicFolder::in_terms_of_destination(Error error) const {
   };
   rename_in(error.message);
   // The folder is written whole: no file of it can go to a descriptor.
-  const std::size_t way = error.message.rfind(kOutputFile.other_way);
-  if (way != std::string::npos)
-    error.message.replace(way, kOutputFile.other_way.size(), kOutputFolder.other_way);
+  if (error.advice == other_way_of_file()) error.advice = other_way_of_folder();
   if (error.file) rename_in(*error.file);
   return error;
 }

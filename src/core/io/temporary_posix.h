@@ -4,7 +4,6 @@
 // locked for as long as the writer lives.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,9 +64,6 @@ class Temporary {
 /// Returns the error of a file or a folder that can't be made beside `destination`, because of what is there.
 /// Makes nothing.
 [[nodiscard]] Result<void> check_room_beside(const std::string& destination);
-
-/// A function that is told what the file system can't do; see FileSinkOptions. May be empty.
-using Warn = std::function<void(const std::string&)>;
 
 /// Gives the new file or folder the owner, the group and the permissions of the one that it will replace. A
 /// process that may not change owners stays the owner. If permissions can't be changed, the present ones stay

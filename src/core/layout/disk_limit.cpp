@@ -83,10 +83,12 @@ Result<void> check_growth(std::span<const FilePlan* const> plans) {
   if (output <= capped_sum(most, kFreeGrowth)) return {};
   std::uint64_t size = 0;
   for (const FilePlan* const plan : plans) size = capped_sum(size, plan->size);
-  return error_in(ErrorCode::kTooLarge, inputs.name(),
-                  "expected output of at most {} times the {} that it is made from, where names share data, "
-                  "found {} ({} bytes); max_disk {} allows it",
-                  kMostGrowth, readable_size(inputs.size()), readable_size(size), size, limit_for(size));
+  return with_advice(
+      error_in(ErrorCode::kTooLarge, inputs.name(),
+               "expected output of at most {} times the {} that it is made from, where names share data, "
+               "found {} ({} bytes)",
+               kMostGrowth, readable_size(inputs.size()), readable_size(size), size),
+      {AdviceTerm::kMaxDisk, text(" {} allows it", limit_for(size))});
 }
 
 }  // namespace
@@ -97,9 +99,10 @@ Result<void> check_disk(std::span<const FilePlan* const> plans, std::optional<st
     std::uint64_t size = 0;
     for (const FilePlan* const plan : plans) size = capped_sum(size, plan->size);
     if (size <= *max_disk) return {};
-    return make_error(ErrorCode::kTooLarge,
-                      "writing takes {} ({} bytes) of the disk, over the limit of {}; max_disk {} would fit",
-                      readable_size(size), size, readable_size(*max_disk), limit_for(size));
+    return with_advice(
+        make_error(ErrorCode::kTooLarge, "writing takes {} ({} bytes) of the disk, over the limit of {}",
+                   readable_size(size), size, readable_size(*max_disk)),
+        {AdviceTerm::kMaxDisk, text(" {} would fit", limit_for(size))});
   });
 }
 

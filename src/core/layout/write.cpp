@@ -128,10 +128,10 @@ Result<void> check_apart(const FilePlan& plan, const FileIdentity& file) {
   return without_exceptions([&]() -> Result<void> {
     for (const Extent& extent : plan.extents) {
       if (!extent.source.lies_in(file)) continue;
-      return make_error(
-          ErrorCode::kInvalidArgument,
-          "the output is the input {}, which would be read while it is written; give the output another name",
-          quote(extent.source.name()));
+      return with_advice(make_error(ErrorCode::kInvalidArgument,
+                                    "the output is the input {}, which would be read while it is written",
+                                    quote(extent.source.name())),
+                         {"give the output another name"});
     }
     return {};
   });

@@ -58,7 +58,7 @@ class Worker {
                          weights != nullptr ? tensor_data.get() : whole.get()};
     auto process = LineProcess::start({options.python, "-c", std::string(kWorkerScript)}, files);
     if (!process) {
-      process.error().message += "; choose another Python";
+      process.error().advice = {AdviceTerm::kChooseOtherPython};
       return std::move(process).error();
     }
     Worker out(*std::move(process), std::move(copy), std::move(outputs), program, options,
@@ -112,10 +112,10 @@ class Worker {
     if (told.is_object() && told.contains("ready")) return {};
     const std::string why = told.is_object() && told.contains("missing") ? told["missing"].get<std::string>()
                                                                          : "it ended while it was imported";
-    return make_error(ErrorCode::kUnsupported,
-                      "{} has no ExecuTorch runtime to run methods on: {}; install it there (pip install "
-                      "executorch), or choose another Python",
-                      quote(options_.python), printable(why));
+    return with_advice(
+        make_error(ErrorCode::kUnsupported, "{} has no ExecuTorch runtime to run methods on: {}",
+                   quote(options_.python), printable(why)),
+        {"install it there (pip install executorch), or ", AdviceTerm::kChooseOtherPython});
   }
 
   Result<void> copy_program() {
@@ -222,9 +222,10 @@ Result<std::vector<MethodRun>> run_file(const ByteSource& file, const std::vecto
     return make_error(ErrorCode::kInvalidArgument, "a run is given 0 seconds, expected at least 1");
   }
   if (weights.size() > 1) {
-    return make_error(ErrorCode::kUnsupported,
-                      "ExecuTorch's Python functions take one tensor data file, found {}; join them first",
-                      weights.size());
+    return with_advice(
+        make_error(ErrorCode::kUnsupported,
+                   "ExecuTorch's Python functions take one tensor data file, found {}", weights.size()),
+        {AdviceTerm::kJoinTensorData});
   }
   const ByteSource* const tensor_data = weights.empty() ? nullptr : weights.data();
   ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));

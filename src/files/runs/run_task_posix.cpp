@@ -109,7 +109,7 @@ Result<void> compare_outputs(const Json& told, int outputs, const RunTask& task,
     if (compared) {
       run.outputs.emplace_back(*std::move(compared));
     } else {
-      run.outputs.emplace_back(compared.error().message);
+      run.outputs.emplace_back(full_message(compared.error()));
     }
   }
   return {};

@@ -200,8 +200,9 @@ Result<std::string> FlatbufferText::decompile(std::span<const std::byte> flatbuf
                       state.path, state.nested_field);
     }
     if (options.identifier && state.schema.identifier().empty()) {
-      return error_in(ErrorCode::kUnsupported, name,
-                      "{} has no file_identifier to look for; identifier = false does without", state.path);
+      return with_advice(
+          error_in(ErrorCode::kUnsupported, name, "{} has no file_identifier to look for", state.path),
+          {AdviceTerm::kNoIdentifier, " does without"});
     }
     // This is a copy, so that the bytes that were checked are the bytes that are read.
     ByteVector bytes;

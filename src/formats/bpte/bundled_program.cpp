@@ -2,6 +2,7 @@
 #include "etstream/bundled_program.h"
 
 #include "bundled_program_fields_generated.h"
+#include "core/base/findings.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/program.h"
@@ -12,18 +13,6 @@
 #include "formats/pte/load_verify.h"
 
 namespace etstream {
-namespace {
-
-/// Makes the error to return from the first of the errors: "method 'forward': ...; and 3 more".
-Error refusal(const Findings& findings) {
-  const auto& [message, file, offset] = findings.errors.front();
-  const std::size_t more = findings.errors.size() - 1;
-  return {ErrorCode::kInvalidArgument,
-          more == 0 ? message : text("{}; and {}", message, counted(more, "more error")), 0, file, offset};
-}
-
-}  // namespace
-
 Result<Findings> check(const BundledProgram& bundle) {
   return without_exceptions([&]() -> Result<Findings> {
     Findings findings;
@@ -46,7 +35,9 @@ Result<FilePlan> plan(const BundledProgram& given, const BundledProgramOptions& 
     const BundledProgram bundle{given.version, laid_out(given), given.program};
     if (!options.unchecked) {
       ETSTREAM_ASSIGN(const Findings findings, check(bundle));
-      if (!findings.ok()) return refusal(findings);
+      if (!findings.ok()) {
+        return unsound(ErrorCode::kInvalidArgument, "", findings, AdviceTerm::kCheckBundle);
+      }
     }
     if (options.format == BundleFormat::kSegmented) {
       return plan_segmented_bundle(bundle,
@@ -61,9 +52,8 @@ Result<FilePlan> plan(const BundledProgram& given, const BundledProgramOptions& 
     StructReader reader(bind_fields(schema, bindings), &bundle);
     auto plan = pack(schema, reader, bundle_pack_options(options.writer));
     if (!plan && plan.error().code == ErrorCode::kTooLarge) {
-      plan.error().message +=
-          text(" (BP08 bundle of a program of {} bytes); a segmented bundle can be of any size",
-               bundle.program.size());
+      plan.error().message += text(" (BP08 bundle of a program of {} bytes)", bundle.program.size());
+      plan.error().advice = {"a segmented bundle can be of any size"};
     }
     return plan;
   });

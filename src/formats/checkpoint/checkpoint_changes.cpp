@@ -141,10 +141,10 @@ Result<TensorData> describe_tensor_data(Checkpoint checkpoint, const TensorDataO
     out.entries.reserve(checkpoint.tensors.size());
     for (CheckpointTensor& tensor : checkpoint.tensors) {
       if (!tensor.layout && !tensor.type.empty() && !options.allow_opaque) {
-        return error_in(ErrorCode::kUnsupported, tensor.data.name(),
-                        "tensor {} is of type {}, which ExecuTorch has no tensors of; allow_opaque "
-                        "takes it as data without a layout",
-                        quote(tensor.name), printable(type_without_layout(tensor)));
+        return with_advice(error_in(ErrorCode::kUnsupported, tensor.data.name(),
+                                    "tensor {} is of type {}, which ExecuTorch has no tensors of",
+                                    quote(tensor.name), printable(type_without_layout(tensor))),
+                           {AdviceTerm::kAllowOpaque, " takes it as data without a layout"});
       }
       out.entries.push_back(
           {std::move(tensor.name), static_cast<std::uint32_t>(sources.size()), std::move(tensor.layout)});

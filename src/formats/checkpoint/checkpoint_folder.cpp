@@ -113,18 +113,20 @@ Result<std::vector<std::string>> files_of_folder(const std::string& folder, cons
   ETSTREAM_ASSIGN(Candidates found, candidates_in(base, open_file));
   if (found.size() == 1) return std::move(found.begin()->second);
   if (found.empty()) {
-    return error_in(
-        ErrorCode::kInvalidArgument, folder,
-        "is a folder without weights: expected model.safetensors, model.safetensors.index.json, "
-        "pytorch_model.bin, or another safetensors, GGUF, .pth or .ptd file; give the file itself");
+    return with_advice(
+        error_in(ErrorCode::kInvalidArgument, folder,
+                 "is a folder without weights: expected model.safetensors, model.safetensors.index.json, "
+                 "pytorch_model.bin, or another safetensors, GGUF, .pth or .ptd file"),
+        {"give the file itself"});
   }
   std::string names;
   for (const auto& [set, paths] : found) {
     names += (names.empty() ? "" : ", ") + printable(paths.front().substr(base.size()));
     if (paths.size() > 1) names += text(" (the first of {})", paths.size());
   }
-  return error_in(ErrorCode::kInvalidArgument, folder,
-                  "is a folder with weights of several kinds or models: {}; give one of them", names);
+  return with_advice(error_in(ErrorCode::kInvalidArgument, folder,
+                              "is a folder with weights of several kinds or models: {}", names),
+                     {"give one of them"});
 }
 
 }  // namespace etstream

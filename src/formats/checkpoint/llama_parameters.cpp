@@ -109,10 +109,9 @@ class Parameters {
 
  private:
   Error unsupported(std::string_view what) const {
-    return error_in(ErrorCode::kUnsupported, config_.path,
-                    "has {}, which ExecuTorch's Transformer for Llama lacks; take other rules than those to "
-                    "Meta's names",
-                    what);
+    return with_advice(error_in(ErrorCode::kUnsupported, config_.path,
+                                "has {}, which ExecuTorch's Transformer for Llama lacks", what),
+                       {"take other rules than those to Meta's names"});
   }
 
   void put(std::string_view key, std::string_view value) {

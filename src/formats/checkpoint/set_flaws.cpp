@@ -32,9 +32,10 @@ std::optional<Error> misplaced(const SetPlace& place, FileKind kind, const std::
           member.number, place.count, file.split->number, file.split->count);
     }
     if (before && before->number == member.number && before->file->path != file.path) {
-      return error_in(ErrorCode::kInvalidArgument, file.path,
-                      "is file {} of {} of a set, as {} is; give one of both", member.number, place.count,
-                      before->file->path);
+      return with_advice(
+          error_in(ErrorCode::kInvalidArgument, file.path, "is file {} of {} of a set, as {} is",
+                   member.number, place.count, before->file->path),
+          {"give one of both"});
     }
     before = &member;
   }
@@ -87,7 +88,7 @@ bool first_stands_for_all(FileKind kind) noexcept {
   return kind == FileKind::kGguf || kind == FileKind::kTensorData;
 }
 
-std::string advice_on_set(const SetPlace& place, FileKind kind) {
+Advice advice_on_set(const SetPlace& place, FileKind kind) {
   std::string whole = text("give all {}", place.count);
   if (!place.index.empty()) {
     whole = text("give {}, or all {}", place.index, place.count);
@@ -98,7 +99,7 @@ std::string advice_on_set(const SetPlace& place, FileKind kind) {
     whole =
         is_first ? text("have all {} beside it", place.count) : text("give {}, which stands for all", first);
   }
-  return whole + ", or take what is given alone with partial";
+  return {whole + ", or take what is given alone with ", AdviceTerm::kPartial};
 }
 
 std::optional<Error> flaw_of_set(const SetPlace& place, FileKind kind,
@@ -111,8 +112,9 @@ std::optional<Error> flaw_of_set(const SetPlace& place, FileKind kind,
   }
   if (next <= place.count) {
     const SetMember& named = *std::ranges::find(members, place.number, &SetMember::number);
-    return error_in(ErrorCode::kInvalidArgument, named.file->path, "is {}, and {} is not given; {}",
-                    describe(place), place.path_of(next), advice_on_set(place, kind));
+    return with_advice(error_in(ErrorCode::kInvalidArgument, named.file->path, "is {}, and {} is not given",
+                                describe(place), place.path_of(next)),
+                       advice_on_set(place, kind));
   }
   return contradiction(place, members);
 }
@@ -128,11 +130,11 @@ std::optional<Error> flaw_of_parallel_part(const std::string& path) {
   const bool is_first = number.find_first_not_of('0') == std::string_view::npos;
   const std::string second = text("{}{}{}1{}", folder, kBegin, std::string(number.size() - 1, '0'), kEnd);
   if (is_first && !is_file(second)) return std::nullopt;
-  return error_in(
-      ErrorCode::kInvalidArgument, path,
-      "is one of several parts for model parallelism{}, which have slices of the same tensors; merge "
-      "them first, or take what is given alone with partial",
-      is_first ? text(", as {} is", second) : "");
+  return with_advice(
+      error_in(ErrorCode::kInvalidArgument, path,
+               "is one of several parts for model parallelism{}, which have slices of the same tensors",
+               is_first ? text(", as {} is", second) : ""),
+      {"merge them first, or take what is given alone with ", AdviceTerm::kPartial});
 }
 
 }  // namespace etstream

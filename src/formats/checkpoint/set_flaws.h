@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "etstream/advice.h"
 #include "etstream/file_kind.h"
 #include "etstream/result.h"
 #include "formats/checkpoint/set_place.h"
@@ -25,7 +26,7 @@ struct SetMember {
 [[nodiscard]] bool first_stands_for_all(FileKind kind) noexcept;
 
 /// Says which files to give in place of the part of a set that was given first.
-[[nodiscard]] std::string advice_on_set(const SetPlace& place, FileKind kind);
+[[nodiscard]] Advice advice_on_set(const SetPlace& place, FileKind kind);
 
 /// Returns the flaw of a set, or nothing: a file of another set or kind, two files for one number, a missing
 /// file, a tensor in two files, other sums than the files say. `place` and `kind` are those of the file that

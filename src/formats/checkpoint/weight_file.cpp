@@ -32,14 +32,6 @@ Tensors tensors_of(std::vector<Entry> entries, const DataOf& data_of) {
   return out;
 }
 
-template <class File>
-Result<void> require_sound(const File& file) {
-  Findings findings;
-  ETSTREAM_TRY(file.verify(findings));
-  if (findings.ok()) return {};
-  return first_error(ErrorCode::kCorrupt, file.file().name(), findings);
-}
-
 /// Returns the tensors that moving the program's constants out gives.
 Result<Tensors> program_tensors(const ByteSource& file) {
   ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(file));

@@ -19,8 +19,9 @@ namespace {
 /// The most problems that are reported about one set: more would say nothing new.
 constexpr std::size_t kMostProblems = 100;
 
-std::string joined(const Error& error, std::string_view advice) {
-  return text("{}; {}", error.message, advice);
+void add_advice(Error& error, const Advice& more) {
+  if (!error.advice.empty()) error.advice.emplace_back("; ");
+  error.advice.insert(error.advice.end(), more.begin(), more.end());
 }
 
 /// Returns whether two names differ only in one run of digits, at the same place: "part1.gguf" and
@@ -126,9 +127,9 @@ class SetOpener {
   }
 
   static Error missing_of_index(const std::string& path, const CheckpointIndex& index, Error error) {
-    error.message =
-        text("{}: names {}, of which one is missing: {}", path, counted(index.files.size(), "file"),
-             joined(error, "fetch it, or take what is there with partial"));
+    error.message = text("{}: names {}, of which one is missing: {}", path,
+                         counted(index.files.size(), "file"), error.message);
+    add_advice(error, {"fetch it, or take what is there with ", AdviceTerm::kPartial});
     return error;
   }
 
@@ -299,7 +300,7 @@ class SetOpener {
   Result<void> report(Group& group, Error error) {
     if (!is_about_file(error)) return error;
     group.members.clear();
-    error.message = joined(error, advice_on_set(group.place, group.kind));
+    add_advice(error, advice_on_set(group.place, group.kind));
     out_.problems.push_back(std::move(error));
     return {};
   }

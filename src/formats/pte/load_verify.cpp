@@ -51,11 +51,11 @@ Result<void> verify_constants(const pte::Program& program, LoadedFrom from, Find
   if (!empty) return {};
   ETSTREAM_ASSIGN(const std::uint64_t tensors, count_constant_tensors(program));
   if (tensors == 0) return {};
-  const Error found = program.view().corrupt(
-      empty->position(), "a constant that has bytes, or ExecuTorch loads no method from a file (0x23)",
-      text("{}, all of them empty; constants_to moves them to a file of their own, with which the program "
-           "runs",
-           counted(tensors, "constant")));
+  const Error found = with_advice(
+      program.view().corrupt(empty->position(),
+                             "a constant that has bytes, or ExecuTorch loads no method from a file (0x23)",
+                             text("{}, all of them empty", counted(tensors, "constant"))),
+      {AdviceTerm::kMoveConstantsOut, " moves them to a file of their own, with which the program runs"});
   from == LoadedFrom::kFile ? add_error(findings, found) : add_warning(findings, found);
   return {};
 }

@@ -58,16 +58,17 @@ Result<void> warn_of_unmet_alignment(const pte::Program& program, Findings& find
   ETSTREAM_ASSIGN(const bool is_for_inline_data, has_aligned_inline_data(program, alignment));
   if (is_for_inline_data) return {};
   ETSTREAM_ASSIGN(const auto segments, program.segments());
-  const auto warn = [&](const SegmentInfo& segment, std::string_view what, std::string_view option) {
-    const Error lost = program.view().corrupt(
+  const auto warn = [&](const SegmentInfo& segment, std::string_view what, AdviceTerm option) {
+    Error lost = program.view().corrupt(
         segment.offset, text("{} at a multiple of {}, as the program was exported for", what, alignment),
-        text("it where segments lie; strict_alignment with {} {} moves it", option, alignment));
-    add_warning(findings, lost);
+        "it where segments lie");
+    add_warning(findings, with_advice(std::move(lost), {AdviceTerm::kStrictAlignment, " ", option,
+                                                        text(" {} moves it", alignment)}));
   };
   ETSTREAM_ASSIGN(const auto constants, aligned_constants(program, alignment));
   if (constants) {
     if (*constants < segments.size() && segments[*constants].offset % alignment != 0) {
-      warn(segments[*constants], "the segment of constants", "constant_tensor_alignment");
+      warn(segments[*constants], "the segment of constants", AdviceTerm::kConstantTensorAlignment);
     }
     return {};
   }
@@ -75,7 +76,7 @@ Result<void> warn_of_unmet_alignment(const pte::Program& program, Findings& find
   for (const DelegateReference& reference : delegates) {
     if (!reference.in_segment || reference.index >= segments.size()) continue;
     if (segments[reference.index].offset % alignment == 0) continue;
-    warn(segments[reference.index], "the data of a delegate", "delegate_alignment");
+    warn(segments[reference.index], "the data of a delegate", AdviceTerm::kDelegateAlignment);
     return {};
   }
   return {};
@@ -107,8 +108,10 @@ class ProgramVerifier {
   void error(std::uint64_t position, std::string_view expected, std::string_view found) {
     add_error(findings_, program_.view().corrupt(position, expected, found));
   }
-  void warning(std::uint64_t position, std::string_view expected, std::string_view found) {
-    add_warning(findings_, program_.view().corrupt(position, expected, found));
+  void warning(std::uint64_t position, std::string_view expected, std::string_view found,
+               Advice advice = {}) {
+    add_warning(findings_,
+                with_advice(program_.view().corrupt(position, expected, found), std::move(advice)));
   }
   Result<void> report(Result<void> checked) { return note_corrupt(std::move(checked), findings_); }
 
@@ -161,8 +164,9 @@ class ProgramVerifier {
     } else if (pieces == 0) {
       warning(root, "constants in a segment, if only a placeholder",
               text("{} in the flatbuffer, where ExecuTorch 1.3 and later look for none and refuse the "
-                   "program; writing it again with extract_constants moves them",
-                   counted(constants.size(), "constant")));
+                   "program",
+                   counted(constants.size(), "constant")),
+              {AdviceTerm::kExtractConstants, " moves them"});
     }
     return {};
   }

@@ -148,11 +148,11 @@ Result<void> check_apart(const std::vector<Constant>& constants) {
   for (const Constant* const one : by_place) {
     const Constant* const other = one->is_mutable ? reaching : reaching_mutable;
     if (meets(other, one)) {
-      return invalid(
-          text("constants {} and {} have bytes in common, and one of them is changed: a package "
-               "can't say that they are one state; use one name for both",
-               quote(std::min(one->tensor->name, other->tensor->name)),
-               quote(std::max(one->tensor->name, other->tensor->name))));
+      return with_advice(invalid(text("constants {} and {} have bytes in common, and one of them is "
+                                      "changed: a package can't say that they are one state",
+                                      quote(std::min(one->tensor->name, other->tensor->name)),
+                                      quote(std::max(one->tensor->name, other->tensor->name)))),
+                         {"use one name for both"});
     }
     extend(reaching, one);
     if (one->is_mutable) extend(reaching_mutable, one);

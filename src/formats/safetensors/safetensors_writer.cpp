@@ -33,9 +33,13 @@ Result<std::vector<StoredTensor>> sorted_tensors(const Checkpoint& checkpoint) {
     names.emplace_back(tensor.name);
   }
   if (const auto repeated = first_repeated(names)) {
-    return make_error(
-        ErrorCode::kInvalidArgument, "tensor {} {}", quote(*repeated),
-        *repeated == names.front() ? "has a name that safetensors reserves; give it another" : "comes twice");
+    const std::string name = quote(*repeated);
+    if (*repeated != names.front()) {
+      return make_error(ErrorCode::kInvalidArgument, "tensor {} comes twice", name);
+    }
+    return with_advice(
+        make_error(ErrorCode::kInvalidArgument, "tensor {} has a name that safetensors reserves", name),
+        {"give it another"});
   }
   std::ranges::sort(out, [](const StoredTensor& a, const StoredTensor& b) {
     return std::tie(b.dtype.rank, a.tensor->name) < std::tie(a.dtype.rank, b.tensor->name);
@@ -56,8 +60,10 @@ Result<SafetensorsDtype> safetensors_dtype(const CheckpointTensor& tensor) {
     if (dtype) return *dtype;
   }
   if (!tensor.layout) {
-    return unsupported("{}, which safetensors can't hold; leave it out",
-                       tensor.type.empty() ? "has no layout" : "is of type " + printable(tensor.type));
+    return with_advice(
+        unsupported("{}, which safetensors can't hold",
+                    tensor.type.empty() ? "has no layout" : "is of type " + printable(tensor.type)),
+        {"leave it out"});
   }
   const auto dtype = safetensors_dtype(tensor.layout->scalar_type);
   if (!dtype) {

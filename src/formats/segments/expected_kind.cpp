@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "core/base/text.h"
 #include "formats/segments/foreign_file.h"
@@ -10,59 +11,56 @@
 namespace etstream {
 namespace {
 
-constexpr std::string_view kTakeApart = "take it apart first";
-constexpr std::string_view kAsCheckpoint = "read it as a checkpoint";
-
 bool is_among(const Expected& expected, FileKind kind) {
   return std::ranges::find(expected.kinds, kind) != expected.kinds.end();
 }
 
-/// Returns the advice for a file of this kind; "" if it depends on the caller.
-std::string_view advice_on(FileKind kind, const Expected& expected) {
+/// Returns the advice for a file of this kind; none if it depends on the caller.
+Advice advice_on(FileKind kind, const Expected& expected) {
   switch (kind) {
     case FileKind::kProgram:
-      if (is_among(expected, FileKind::kBundledProgram)) return "bundle it with test cases first";
-      return is_among(expected, FileKind::kTensorData) ? kAsCheckpoint : "";
+      if (is_among(expected, FileKind::kBundledProgram)) return {"bundle it with test cases first"};
+      return is_among(expected, FileKind::kTensorData) ? Advice{AdviceTerm::kReadAsCheckpoint} : Advice{};
     case FileKind::kBundledProgram:
     case FileKind::kSegmentedBundle:
     case FileKind::kNativePackage:
-      return kTakeApart;
+      return {AdviceTerm::kTakeApart};
     case FileKind::kFatContainer:
-      return "take a payload out of it first";
+      return {AdviceTerm::kTakePayloadOut};
     case FileKind::kTensorData:
     case FileKind::kSafetensors:
     case FileKind::kGguf:
     case FileKind::kTorch:
-      return kAsCheckpoint;
+      return {AdviceTerm::kReadAsCheckpoint};
   }
-  return "";
+  return {};
 }
 
 struct JsonWords {
   std::string_view what;
-  std::string_view advice;
+  Advice advice;
 };
 
 JsonWords words_of(JsonContent content) {
   switch (content) {
     case JsonContent::kCheckpointIndex:
-      return {"the index of a checkpoint", kAsCheckpoint};
+      return {"the index of a checkpoint", {AdviceTerm::kReadAsCheckpoint}};
     case JsonContent::kTestCases:
-      return {"JSON with test cases", "bundle a program with them"};
+      return {"JSON with test cases", {AdviceTerm::kBundleTestCases}};
     case JsonContent::kProgram:
-      return {"a program's description in JSON", "write a program from it first"};
+      return {"a program's description in JSON", {AdviceTerm::kWriteProgram}};
     case JsonContent::kModelConfig:
-      return {"the config.json of a model", "give the folder that it is in"};
+      return {"the config.json of a model", {"give the folder that it is in"}};
     case JsonContent::kOther:
-      return {"JSON", ""};
+      return {"JSON", {}};
   }
   return {};
 }
 
-Error is_other(const ByteSource& file, std::string_view found, const Expected& expected,
-               std::string_view advice) {
-  return error_in(ErrorCode::kUnsupported, file.name(), "is {}, expected {}{}{}", found, expected.what,
-                  advice.empty() ? "" : "; ", advice);
+Error is_other(const ByteSource& file, std::string_view found, const Expected& expected, Advice advice) {
+  return with_advice(
+      error_in(ErrorCode::kUnsupported, file.name(), "is {}, expected {}", found, expected.what),
+      std::move(advice));
 }
 
 }  // namespace
@@ -93,8 +91,8 @@ Error explain_json(const ByteSource& file, const Expected& expected, Error error
     if (!expected.json) error.message += "; it is JSON";
     return error;
   }
-  const auto [what, advice] = words_of(*json);
-  return is_other(file, what, expected, advice);
+  auto [what, advice] = words_of(*json);
+  return is_other(file, what, expected, std::move(advice));
 }
 
 }  // namespace etstream

@@ -21,7 +21,13 @@ namespace {
 
 constexpr std::size_t kMostRecognized = 1024;
 constexpr std::string_view kWhiteSpace = " \t\r\n";
-constexpr std::string_view kAgain = "; download it again, and look at the address and at who may read it";
+constexpr std::string_view kAgain = "download it again, and look at the address and at who may read it";
+
+/// A file that is no model, and what to do about it.
+struct Foreign {
+  std::string what;
+  std::string_view advice;
+};
 
 /// A format of another tool, by the bytes that it begins with.
 struct ForeignFormat {
@@ -84,7 +90,7 @@ bool is_json_error(const std::vector<std::string_view>& keys) {
 
 /// Recognises the pointer that Git has in place of a large file: "version ...\noid sha256:...\nsize
 /// 4943000480".
-std::string describe_lfs_pointer(std::string_view begin) {
+Foreign describe_lfs_pointer(std::string_view begin) {
   constexpr std::string_view kSize = "\nsize ";
   std::uint64_t size = 0;
   const auto at = begin.find(kSize);
@@ -92,8 +98,9 @@ std::string describe_lfs_pointer(std::string_view begin) {
     const std::string_view digits = begin.substr(at + kSize.size());
     std::from_chars(digits.data(), digits.data() + digits.size(), size);
   }
-  return text("is a Git LFS pointer, which stands for {}; get the file itself with git lfs pull",
-              size == 0 ? "the file" : text("the file of {} bytes", size));
+  return {text("is a Git LFS pointer, which stands for {}",
+               size == 0 ? "the file" : text("the file of {} bytes", size)),
+          "get the file itself with git lfs pull"};
 }
 
 bool is_plain_text(std::string_view bytes) {
@@ -103,47 +110,47 @@ bool is_plain_text(std::string_view bytes) {
          });
 }
 
-/// Describes a text that begins so, and says what to do; returns nothing if it may be the expected file.
-std::optional<std::string> describe_text(std::string_view begin, bool is_whole) {
+/// Describes a text that begins so; returns nothing if it may be the expected file.
+std::optional<Foreign> describe_text(std::string_view begin, bool is_whole) {
   const std::string_view words = trimmed(begin);
   if (words.starts_with("version https://git-lfs.github.com/spec/")) return describe_lfs_pointer(words);
   for (const std::string_view tag : {"<!doctype html", "<html", "<head", "<body"}) {
     if (starts_with_word(words, tag)) {
-      return text("is an HTML page, as servers send in place of a file that they don't give{}", kAgain);
+      return Foreign{"is an HTML page, as servers send in place of a file that they don't give", kAgain};
     }
   }
   if (words.starts_with("<?xml") || words.starts_with("<Error")) {
     const bool is_error = words.find("<Error") != std::string_view::npos;
-    return is_error ? text("is an error of an object store, {}{}", excerpt(words), kAgain)
-                    : text("is an XML document, {}; give a model or its weights", excerpt(words));
+    return is_error ? Foreign{text("is an error of an object store, {}", excerpt(words)), kAgain}
+                    : Foreign{text("is an XML document, {}", excerpt(words)), "give a model or its weights"};
   }
   const bool is_known = json_content(words).value_or(JsonContent::kOther) != JsonContent::kOther;
   if (!is_known && is_json_error(json_keys(words)))
-    return text("is an error as JSON, {}{}", excerpt(words), kAgain);
+    return Foreign{text("is an error as JSON, {}", excerpt(words)), kAgain};
   if (!is_whole || words.starts_with('{') || words.starts_with('[') || !is_plain_text(words)) {
     return std::nullopt;
   }
-  return text("is text, {}{}", excerpt(words), kAgain);
+  return Foreign{text("is text, {}", excerpt(words)), kAgain};
 }
 
-std::optional<std::string> describe_foreign(std::string_view begin, bool is_whole) {
-  if (begin.empty()) return "is empty, as a download is that failed; get it again";
+std::optional<Foreign> describe_foreign(std::string_view begin, bool is_whole) {
+  if (begin.empty()) return Foreign{"is empty, as a download is that failed", "get it again"};
   for (const ForeignFormat& format : kForeignFormats) {
     if (begin.size() > format.position && begin.substr(format.position).starts_with(format.begin)) {
-      return text("{}; {}", format.what, format.advice);
+      return Foreign{std::string(format.what), format.advice};
     }
   }
   constexpr std::size_t kZeros = 64;
   if (begin.size() >= kZeros && begin.substr(0, kZeros).find_first_not_of('\0') == std::string_view::npos) {
-    return "begins with zeros, as a download does that was not finished; get it again";
+    return Foreign{"begins with zeros, as a download does that was not finished", "get it again"};
   }
   return describe_text(begin, is_whole);
 }
 
 /// Describes a zip archive that begins with an array of NumPy's; returns nothing for others.
-std::optional<std::string> describe_zip(std::string_view begin) {
+std::optional<Foreign> describe_zip(std::string_view begin) {
   if (!first_zip_name(begin).ends_with(".npy")) return std::nullopt;
-  return "is an archive of NumPy arrays (.npz); write its arrays to a safetensors file";
+  return Foreign{"is an archive of NumPy arrays (.npz)", "write its arrays to a safetensors file"};
 }
 
 }  // namespace
@@ -167,7 +174,8 @@ Result<void> refuse_foreign(const ByteSource& file) {
     ETSTREAM_ASSIGN(begin, read(kMostRecognized));
     const auto found = kind ? describe_zip(begin) : describe_foreign(begin, begin.size() == file.size());
     if (!found) return {};
-    return error_in(ErrorCode::kUnsupported, file.name(), "{}", *found);
+    return with_advice(error_in(ErrorCode::kUnsupported, file.name(), "{}", found->what),
+                       {std::string(found->advice)});
   });
 }
 

@@ -211,9 +211,9 @@ Result<void> check_comparable(const Tensor& expected, const Tensor& actual) {
                       bytes);
   }
   if (lie_alike(expected.sizes, expected.dim_order, actual.dim_order)) return {};
-  return make_error(ErrorCode::kInvalidArgument,
-                    "has dim_order {}, expected {}; with_dim_order brings one into the order of the other",
-                    list_text(actual.dim_order), list_text(expected.dim_order));
+  return with_advice(make_error(ErrorCode::kInvalidArgument, "has dim_order {}, expected {}",
+                                list_text(actual.dim_order), list_text(expected.dim_order)),
+                     {"with_dim_order brings one into the order of the other"});
 }
 
 std::string_view kind_of(const Value& value) {

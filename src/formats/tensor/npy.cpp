@@ -115,10 +115,11 @@ Result<ScalarType> type_of(const std::string& descr, const std::string& file) {
     const bool is_byte = known.descr[0] == '|' && descr.size() == known.descr.size();
     if (descr == known.descr || (is_byte && descr.substr(1) == known.descr.substr(1))) return known.type;
   }
-  return error_in(ErrorCode::kUnsupported, file, "elements of type {}{}", quote(descr),
-                  descr.starts_with('>') ? " are big-endian; save the array as little-endian"
-                                         : " are none that a tensor has; give the data as raw with a "
-                                           "dtype, or as safetensors");
+  const bool is_big_endian = descr.starts_with('>');
+  return with_advice(error_in(ErrorCode::kUnsupported, file, "elements of type {} are {}", quote(descr),
+                              is_big_endian ? "big-endian" : "none that a tensor has"),
+                     {is_big_endian ? "save the array as little-endian"
+                                    : "give the data as raw with a dtype, or as safetensors"});
 }
 
 struct Prefix {

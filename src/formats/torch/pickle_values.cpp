@@ -44,12 +44,11 @@ Result<PickleValue> PickleValues::global(std::string_view module, std::string_vi
   const auto found = find_pickle_global(module, name);
   if (!found) {
     const bool is_module = module.starts_with("torch.nn.modules") || module.starts_with("__torch__");
-    return reader_.unsupported(
-        "asks for {}, and etstream knows tensors and containers only; it never executes a pickle: {}, and "
-        "save "
-        "that with torch.save",
-        quote(std::string(module) + "." + std::string(name)),
-        is_module ? "take the module's state_dict()" : "keep the tensors in a dict by name");
+    return with_advice(reader_.unsupported("asks for {}, and etstream knows tensors and containers only",
+                                           quote(std::string(module) + "." + std::string(name))),
+                       {"it never executes a pickle: ",
+                        is_module ? "take the module's state_dict()" : "keep the tensors in a dict by name",
+                        ", and save that with torch.save"});
   }
   globals_.push_back(*found);
   return PickleValue{PickleValue::Kind::kGlobal, static_cast<std::int64_t>(globals_.size()) - 1};
@@ -180,9 +179,9 @@ Result<PickleValue> PickleValues::tensor_of(const PickleGlobal& global, const Pi
   const std::size_t metadata = kDtype + (has_dtype ? 1 : 0);
   if (arguments.size() > metadata && arguments[metadata].kind == PickleValue::Kind::kDict &&
       !items_of(arguments[metadata]).empty()) {
-    return reader_.unsupported(
-        "has a tensor that is the conjugate or the negative of what is stored; save its resolve_conj() or "
-        "resolve_neg()");
+    return with_advice(
+        reader_.unsupported("has a tensor that is the conjugate or the negative of what is stored"),
+        {"save its resolve_conj() or resolve_neg()"});
   }
   const PickleValue out{PickleValue::Kind::kTensor, static_cast<std::int64_t>(out_.tensors.size())};
   out_.tensors.push_back(std::move(tensor));

@@ -28,10 +28,9 @@ Result<void> check_byte_order(const TorchArchive& archive) {
                     '\0');
   ETSTREAM_TRY(order->read_at(0, std::as_writable_bytes(std::span(found))));
   if (found == kLittle) return {};
-  return error_in(ErrorCode::kUnsupported, archive.file.name(),
-                  "expected 'little' as its byteorder, found {}; load it in torch and save it again on a "
-                  "little-endian machine",
-                  quote(found));
+  return with_advice(error_in(ErrorCode::kUnsupported, archive.file.name(),
+                              "expected 'little' as its byteorder, found {}", quote(found)),
+                     {"load it in torch and save it again on a little-endian machine"});
 }
 
 }  // namespace
@@ -46,7 +45,7 @@ Result<TorchArchive> open_torch_archive(const ByteSource& file) {
   if (!zip) {
     Error error = std::move(zip).error();
     if (error.code == ErrorCode::kUnsupported) {
-      error.message += "; load it in torch and save it again with torch.save, which compresses nothing";
+      error.advice = {"load it in torch and save it again with torch.save, which compresses nothing"};
     }
     return error;
   }

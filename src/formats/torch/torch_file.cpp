@@ -40,8 +40,8 @@ class TensorCollector {
   using Kind = PickleValue::Kind;
 
   Error too_large(std::string_view what) const {
-    return error_in(ErrorCode::kTooLarge, archive_.file.name(), "its pickle has {}; save a dict of tensors",
-                    what);
+    return with_advice(error_in(ErrorCode::kTooLarge, archive_.file.name(), "its pickle has {}", what),
+                       {"save a dict of tensors"});
   }
 
   /// NOLINTNEXTLINE(misc-no-recursion): bounded by kDeepest.
@@ -56,9 +56,9 @@ class TensorCollector {
       case Kind::kList:
         break;
       case Kind::kStorage:
-        return error_in(ErrorCode::kUnsupported, archive_.file.name(),
-                        "has a storage by itself as {}, whose shape is not known; save a tensor",
-                        quote(name));
+        return with_advice(error_in(ErrorCode::kUnsupported, archive_.file.name(),
+                                    "has a storage by itself as {}, whose shape is not known", quote(name)),
+                           {"save a tensor"});
       default:
         return {};
     }
@@ -81,10 +81,10 @@ class TensorCollector {
       } else if (items[i].kind == Kind::kInteger || items[i].kind == Kind::kBool) {
         name += std::to_string(items[i].number);
       } else {
-        return error_in(
-            ErrorCode::kUnsupported, archive_.file.name(),
-            "has a dict in {} with a key that is no text and no integer; name its tensors by text",
-            quote(std::string_view(name).substr(0, before)));
+        return with_advice(error_in(ErrorCode::kUnsupported, archive_.file.name(),
+                                    "has a dict in {} with a key that is no text and no integer",
+                                    quote(std::string_view(name).substr(0, before))),
+                           {"name its tensors by text"});
       }
       ETSTREAM_TRY(count_name(name.size() - before));
       ETSTREAM_TRY(visit(item, name, depth + 1));

@@ -79,8 +79,9 @@ Result<PickledTensor> pickled(const CheckpointTensor& tensor) {
   }
   if (!out.type) {
     const std::string type = tensor.layout ? std::string(name_of(tensor.layout->scalar_type)) : tensor.type;
-    return refused(ErrorCode::kUnsupported, "{}, which torch has no plain tensors of; leave it out",
-                   type.empty() ? "has no layout" : "is of type " + printable(type));
+    return with_advice(refused(ErrorCode::kUnsupported, "{}, which torch has no plain tensors of",
+                               type.empty() ? "has no layout" : "is of type " + printable(type)),
+                       {"leave it out"});
   }
   if (out.type->elements > 1 && !out.sizes.empty()) out.sizes.back() /= out.type->elements;
   auto size = std::optional(out.type->item_size);

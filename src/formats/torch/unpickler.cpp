@@ -302,10 +302,11 @@ Result<void> Unpickler::step_text(PickleOpcode opcode) {
     case kExtension4:
     case kNextBuffer:
     case kReadOnlyBuffer:
-      return in_.unsupported(
-          "has instruction {:#x}, which makes other objects than tensors and containers; etstream never "
-          "executes a pickle: save a dict of tensors, such as a state_dict(), with torch.save",
-          static_cast<unsigned>(opcode));
+      return with_advice(
+          in_.unsupported("has instruction {:#x}, which makes other objects than tensors and containers",
+                          static_cast<unsigned>(opcode)),
+          {"etstream never executes a pickle: save a dict of tensors, such as a state_dict(), with "
+           "torch.save"});
     default:
       return in_.corrupt("an instruction of a pickle, found byte {:#x}", static_cast<unsigned>(opcode));
   }

@@ -176,8 +176,9 @@ Result<CommandEnd> run_out_of_core(const std::vector<std::string>& command, cons
 
 Result<CommandEnd> run_out_of_core(const std::vector<std::string>& /*command*/,
                                    const OutOfCoreOptions& /*options*/, OutOfCoreUse& /*use*/) {
-  return make_error(ErrorCode::kUnsupported,
-                    "what a command takes of memory is told on Linux alone; run it without the report");
+  return with_advice(
+      make_error(ErrorCode::kUnsupported, "what a command takes of memory is told on Linux alone"),
+      {"run it without the report"});
 }
 
 #endif

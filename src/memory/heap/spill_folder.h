@@ -20,13 +20,14 @@ namespace etstream::heap {
 [[nodiscard]] inline Error cannot_spill_to(const std::string& folder, const SpillError& failed) {
   if (failed.reason == nullptr) return system_error(failed.code, "large blocks can't lie in", folder);
   const LowLimit& limit = failed.limit;
-  const std::string more =
-      limit.name == nullptr
-          ? ""
-          : text(": {} is {}, and the heap needs {} besides what the program does; raise the limit",
-                 limit.name, readable_size(limit.set), readable_size(limit.needed));
-  return Error{ErrorCode::kInvalidArgument,
-               text("large blocks can't lie in {}: {}{}", quote(folder), failed.reason, more), failed.code};
+  Error error{ErrorCode::kInvalidArgument,
+              text("large blocks can't lie in {}: {}", quote(folder), failed.reason), failed.code};
+  if (limit.name != nullptr) {
+    error.message += text(": {} is {}, and the heap needs {} besides what the program does", limit.name,
+                          readable_size(limit.set), readable_size(limit.needed));
+    error.advice = {AdviceTerm::kRaiseLimit};
+  }
+  return error;
 }
 
 /// Returns the absolute path of `folder`. If it is empty: $TMPDIR, or /var/tmp, as /tmp is often in memory.

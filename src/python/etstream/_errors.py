@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The exceptions that etstream raises. Messages name the file, the offset, what was expected and what was found."""
+"""The exceptions that etstream raises. Messages name the file, the offset, what was expected and what was found. Some
+end with what to do next, with the names of arguments.
+"""
 
 from __future__ import annotations
 

@@ -31,3 +31,5 @@ cases <<<'{"forward": [{"inputs": ["x.npy"], "expected_outputs": []}]}'
 cases <<<'3'
 cases <<<'{"forward": ['
 ls -A
+# Words of the library in a file's name stay there.
+try etstream verify 'x; head_dim.pte'

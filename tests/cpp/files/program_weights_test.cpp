@@ -66,8 +66,8 @@ std::string told(const std::string& program, const std::vector<TensorData>& weig
   const auto findings = verify(opened_program(program), all);
   REQUIRE_MESSAGE(findings, findings.error().message);
   std::string out;
-  for (const Finding& error : findings->errors) out += "error: " + error.message + "\n";
-  for (const Finding& warning : findings->warnings) out += "warning: " + warning.message + "\n";
+  for (const Finding& error : findings->errors) out += "error: " + full_message(error) + "\n";
+  for (const Finding& warning : findings->warnings) out += "warning: " + full_message(warning) + "\n";
   return out;
 }
 

@@ -199,9 +199,8 @@ class CasesReader {
     std::set<std::string_view> names;
     ETSTREAM_TRY(json_.members([&](std::string_view name) -> Result<void> {
       if (!names.insert(name).second) {
-        return json_.error(
-            text("method {} comes twice; write an array of {{\"method\": ..., \"cases\": ...}} instead",
-                 quote(name)));
+        return with_advice(json_.error(text("method {} comes twice", quote(name))),
+                           {R"(write an array of {"method": ..., "cases": ...} instead)"});
       }
       MethodTestSuite& suite = suites_.emplace_back();
       suite.method_name = name;
@@ -317,8 +316,8 @@ class CasesReader {
     if (name == "nan") return Value(std::numeric_limits<double>::quiet_NaN());
     if (name == "inf") return Value(kInfinity);
     if (name == "-inf") return Value(-kInfinity);
-    return json_.error(
-        text("double {} is not nan, inf or -inf; write other doubles as numbers", quote(name)));
+    return with_advice(json_.error(text("double {} is not nan, inf or -inf", quote(name))),
+                       {"write other doubles as numbers"});
   }
 
   Result<Value> double_of_bits(const std::string& digits) const {

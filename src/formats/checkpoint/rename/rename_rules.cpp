@@ -194,10 +194,12 @@ class Renaming {
     }
     head_dim_ = config.head_dim;
     if (head_dim_) return {};
-    return misfit(
-        ErrorCode::kInvalidArgument, tensor,
-        "how many rows make up a head is not known: {}{}; give it with head_dim", config.path,
-        config.is_there ? " has neither head_dim nor hidden_size and num_attention_heads" : " is not there");
+    return with_advice(
+        misfit(ErrorCode::kInvalidArgument, tensor, "how many rows make up a head is not known: {}{}",
+               config.path,
+               config.is_there ? " has neither head_dim nor hidden_size and num_attention_heads"
+                               : " is not there"),
+        {"give it with ", AdviceTerm::kHeadDim});
   }
 
   /// Refuses ready-made rules if config.json beside a file names a model that they are not for.
@@ -211,9 +213,10 @@ class Renaming {
       if (config.model_type.empty() || std::ranges::find(types, config.model_type) != types.end()) continue;
       std::string known;
       for (const std::string& type : types) known += (known.empty() ? "" : " or ") + quote(type);
-      return error_in(ErrorCode::kInvalidArgument, config.path,
-                      "expected model_type {}, which the ready-made rules are for, found {}{}", known,
-                      quote(config.model_type), advice_for(config.model_type));
+      return with_advice(error_in(ErrorCode::kInvalidArgument, config.path,
+                                  "expected model_type {}, which the ready-made rules are for, found {}",
+                                  known, quote(config.model_type)),
+                         {advice_for(config.model_type)});
     }
     return {};
   }
@@ -228,7 +231,7 @@ class Renaming {
       if (std::ranges::find(types, model_type) == types.end()) continue;
       names += text("{}{}", names.empty() ? "" : " or ", name);
     }
-    return names.empty() ? "; give a file of rules for it" : text("; give the rules {}", names);
+    return names.empty() ? "give a file of rules for it" : text("give the rules {}", names);
   }
 
   /// Returns whether a checkpoint may lack the tensors of a rule: tensors that are left out, and tensors

@@ -69,10 +69,11 @@ class PayloadExtractor final : public ValueReader {
         ETSTREAM_ASSIGN(data, program->file().slice(found[i].offset, found[i].size));
       }
       if (sizes_[i].value_or(data.size()) == data.size()) continue;
-      return error_in(ErrorCode::kInvalidArgument, name,
-                      "segments[{}]: expected data of {} bytes as its size says, found {}{}", i, *sizes_[i],
-                      data.size(),
-                      has_data_[i] ? "" : ": the JSON has none; take it from the program (segments_from)");
+      const Error error = error_in(ErrorCode::kInvalidArgument, name,
+                                   "segments[{}]: expected data of {} bytes as its size says, found {}{}", i,
+                                   *sizes_[i], data.size(), has_data_[i] ? "" : ": the JSON has none");
+      if (has_data_[i]) return error;
+      return with_advice(error, {"take it from the program (", AdviceTerm::kSegmentsFrom, ")"});
     }
     return {};
   }

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/base/findings.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/file_kind.h"
@@ -24,15 +25,8 @@ Result<ProgramDescription> read_description(const ByteSource& json, const Progra
   return read_program_json(json, options);
 }
 
-Result<void> check(const ProgramFile& program, const RequireSound& require_sound) {
-  Findings findings;
-  ETSTREAM_TRY(program.verify(findings));
-  return require_sound(findings);
-}
-
 Result<ProgramPlan> plan_input(const ByteSource& file, const ProgramInputOptions& input,
-                               const ProgramChanges& changes, const ProgramPlanOptions& options,
-                               const RequireSound& require_sound) {
+                               const ProgramChanges& changes, const ProgramPlanOptions& options) {
   ETSTREAM_ASSIGN(const bool is_described, begins_json_object(file));
   if (!is_described) {
     if (input.segments_from) {
@@ -40,7 +34,7 @@ Result<ProgramPlan> plan_input(const ByteSource& file, const ProgramInputOptions
                       "is a program, which has its segments; only JSON takes those of another");
     }
     ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(file, {}, input.schema));
-    ETSTREAM_TRY(check(program, require_sound));
+    ETSTREAM_TRY(require_sound(program, input.warn));
     return plan(program, changes, options);
   }
   ETSTREAM_ASSIGN(const ProgramDescription described, read_description(file, input));
@@ -49,16 +43,18 @@ Result<ProgramPlan> plan_input(const ByteSource& file, const ProgramInputOptions
   ETSTREAM_ASSIGN(ProgramPlan planned, plan(described, changes, wanted));
   ETSTREAM_ASSIGN(ByteSource bytes, source_of(planned.program));
   ETSTREAM_ASSIGN(const auto program, ProgramFile::open(std::move(bytes), file.name(), input.schema));
-  ETSTREAM_TRY(check(program, require_sound));
-  return planned;
+  auto sound = require_sound(program, input.warn);
+  if (sound) return planned;
+  // The program is in no file, which could be verified by itself.
+  sound.error().advice.clear();
+  return std::move(sound).error();
 }
 
 }  // namespace
 
 Result<ProgramPlan> plan_program_input(const ByteSource& file, const ProgramInputOptions& input,
-                                       const ProgramChanges& changes, const ProgramPlanOptions& options,
-                                       const RequireSound& require_sound) {
-  return without_exceptions([&] { return plan_input(file, input, changes, options, require_sound); });
+                                       const ProgramChanges& changes, const ProgramPlanOptions& options) {
+  return without_exceptions([&] { return plan_input(file, input, changes, options); });
 }
 
 }  // namespace etstream

@@ -138,7 +138,7 @@ class ProgramPlanner {
     ReleaseFields known(editable_.program.fields(), values, style_.writer.release);
     auto packed = pack_program(editable_.program, known, style_, has_header);
     if (!packed && packed.error().code == ErrorCode::kTooLarge) {
-      packed.error().message += "; have the data of delegates in segments, which may be of any size";
+      packed.error().advice = {AdviceTerm::kDelegatesInSegments};
     }
     if (!packed || !has_header) return packed;
     return append_segments(std::move(packed).value());

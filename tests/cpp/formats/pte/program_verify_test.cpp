@@ -479,7 +479,7 @@ TEST_CASE("constants that are all empty are not found by a runtime that reads a 
   CHECK(exactly(lines_of(findings_of(packed(object)).errors)) ==
         containing(
             "expected a constant that has bytes, or ExecuTorch loads no method from a file (0x23), found 1 "
-            "constant, all of them empty; constants_to moves them to a file"));
+            "constant, all of them empty; constants_out moves them to a file"));
   BundledProgram bundle;  // which runtimes have in memory
   bundle.program = source_of(packed(object));
   const Findings in_bundle = findings_of(written(plan(bundle).value()));

@@ -21,7 +21,7 @@ const Expected kCases = {"test cases as JSON", {}, JsonContent::kTestCases};
 
 std::string explained(const ByteSource& file, const Expected& expected,
                       ErrorCode code = ErrorCode::kCorrupt) {
-  return explain(file, expected, Error{code, "it is broken"}).message;
+  return full_message(explain(file, expected, Error{code, "it is broken"}));
 }
 
 TEST_CASE("a file of another kind is called what it is, with what takes it") {

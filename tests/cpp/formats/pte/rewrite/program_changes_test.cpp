@@ -82,7 +82,7 @@ TEST_CASE("constants in the flatbuffer are warned of, and extracted are a segmen
   const Findings findings = findings_of(older);
   CHECK(findings.ok());
   REQUIRE(findings.warnings.size() == 1);
-  CHECK(exactly(findings.warnings[0].message) ==
+  CHECK(exactly(full_message(findings.warnings[0])) ==
         containing(
             "expected constants in a segment, if only a placeholder, found 5 constants in the "
             "flatbuffer, where ExecuTorch 1.3 and later look for none and refuse the program; writing it "
