@@ -16,13 +16,13 @@ struct HelpArguments {
   std::vector<std::string> names;
 };
 
-/// Returns the subcommand that the names lead to from `app`. Throws CLI::ValidationError if there is none.
+/// Returns the subcommand that the names lead to from `app`. Throws WrongValue if there is none.
 const CLI::App& named(const CLI::App& app, const HelpArguments& arguments) {
   const CLI::App* out = &app;
   for (const std::string& name : arguments.names) {
     const auto found =
         out->get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
-    if (found.empty()) throw CLI::ValidationError(no_subcommand(*out, name));
+    if (found.empty()) throw WrongValue(no_subcommand(*out, name));
     out = found.front();
   }
   return *out;

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "cli/output.h"
+#include "cli/wrong_command_line.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/program_metadata.h"
@@ -19,7 +20,7 @@ void add_version(CLI::App& command, const std::string& name, const std::string& 
                  std::optional<T>& out, Result<T> (*parse)(std::string_view)) {
   const CLI::callback_t set = [&out, name, parse](const CLI::results_t& given) {
     const Result<T> found = parse(given.front());
-    if (!found) throw CLI::ValidationError(name, found.error().message);
+    if (!found) throw WrongValue(about(found.error(), name));
     out = *found;
     return true;
   };
@@ -28,10 +29,10 @@ void add_version(CLI::App& command, const std::string& name, const std::string& 
 
 }  // namespace
 
-CLI::Validator size_in_bytes(SizeBounds bounds) {
-  return {[bounds](std::string& given) -> std::string {
+CLI::Validator size_in_bytes(const std::string& name, SizeBounds bounds) {
+  return {[name, bounds](std::string& given) -> std::string {
             const auto size = parse_size(given, bounds);
-            if (!size) return size.error().message;
+            if (!size) throw WrongValue(about(size.error(), name));
             given = std::to_string(*size);
             return {};
           },

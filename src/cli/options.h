@@ -43,7 +43,7 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, const std::v
 
 /// Returns a validator that turns a size such as 16M into its bytes, in decimal digits, and refuses other
 /// words.
-[[nodiscard]] CLI::Validator size_in_bytes(SizeBounds bounds);
+[[nodiscard]] CLI::Validator size_in_bytes(const std::string& name, SizeBounds bounds);
 /// Returns a validator that refuses anything but decimal digits.
 [[nodiscard]] CLI::Validator whole_number();
 
@@ -62,7 +62,7 @@ CLI::Option* add_number(CLI::App& command, const std::string& name, T& number,
 template <class T>
 CLI::Option* add_size(CLI::App& command, const std::string& name, T& bytes, const std::string& description,
                       SizeBounds bounds = {}) {
-  return add_option(command, name, kSize, bytes, description)->transform(size_in_bytes(bounds));
+  return add_option(command, name, kSize, bytes, description)->transform(size_in_bytes(name, bounds));
 }
 
 /// Adds an option for an alignment: a size of 32 bits.

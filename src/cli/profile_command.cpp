@@ -22,6 +22,7 @@
 #include "cli/other_command.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
+#include "cli/wrong_command_line.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/profile.h"
@@ -263,7 +264,7 @@ Limit read_limit(const std::string& given, bool has_baseline) {
     return out;
   }
   const auto bytes = parse_size(size);
-  if (!bytes) throw CLI::ValidationError("--fail-above", bytes.error().message);
+  if (!bytes) throw WrongValue(about(bytes.error(), "--fail-above"));
   out.bytes = *bytes;
   return out;
 }

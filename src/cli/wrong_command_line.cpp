@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "cli/nearest.h"
 #include "cli/other_command.h"
@@ -49,6 +50,11 @@ Words long_names(const CLI::App& app) {
   return out;
 }
 
+template <class Kind>
+bool is_a(const CLI::ParseError& error) {
+  return dynamic_cast<const Kind*>(&error) != nullptr;
+}
+
 bool is_option(const std::string& word) { return word.size() > 1 && word.starts_with('-'); }
 
 bool takes_value(const CLI::Option& option) {
@@ -84,8 +90,17 @@ std::string in_other_place(const CLI::App& command, const CLI::Option& option) {
   return "";
 }
 
-/// Returns "; did you mean --cases cases.json?" if `option` lacks a value, and an argument looks like it: one
-/// that has no place, or one of a list that is no file.
+Error wrong(std::string words) { return {ErrorCode::kInvalidArgument, std::move(words)}; }
+
+/// Makes the error with the advice "did you mean --cases?"; without it if `meant` is empty.
+Error did_you_mean(std::string words, const std::string& meant) {
+  Error out = wrong(std::move(words));
+  if (!meant.empty()) out.advice = {text("did you mean {}?", meant)};
+  return out;
+}
+
+/// Returns "--cases cases.json" if `option` lacks a value, and an argument looks like it: one that has no
+/// place, or one of a list that is no file.
 std::string misplaced_value(const CLI::App& command, const CLI::Option& option) {
   Words words = command.remaining();
   const bool is_alone = std::ranges::none_of(words, is_option) && words.size() == 1;
@@ -98,8 +113,8 @@ std::string misplaced_value(const CLI::App& command, const CLI::Option& option) 
   for (const std::string& word : words) {
     if (is_option(word) || (!fits(option, word) && !(is_alone && word == words.front()))) continue;
     const std::string swapped = fits(option, word) ? "" : in_other_place(command, option);
-    if (swapped.empty()) return text("; did you mean {} {}?", option.get_name(), printable(word));
-    return text("; did you mean {} {} {}?", printable(word), option.get_name(), printable(swapped));
+    if (swapped.empty()) return text("{} {}", option.get_name(), printable(word));
+    return text("{} {} {}", printable(word), option.get_name(), printable(swapped));
   }
   return "";
 }
@@ -151,78 +166,67 @@ std::string describe_count(const CLI::App& command, const std::string& words) {
               option->count());
 }
 
-/// Returns the message about words that are left over.
-std::string describe_extra(const CLI::App& command) {
-  const Words words = command.remaining();
-  if (words.empty()) return "";
+/// Returns the error about words that are left over.
+Error describe_extra(const CLI::App& command, const Words& words) {
   const auto option = std::ranges::find_if(words, is_option);
   if (option != words.end()) {
     const std::string name = option->substr(0, option->find('='));
     const std::string meant = nearest(name, long_names(command));
-    return text("there is no option {}{}", quote(name),
-                meant.empty() ? "" : text("; did you mean {}?", meant));
+    return did_you_mean(text("there is no option {}", quote(name)), meant);
   }
   if (!command.get_subcommands({}).empty()) return no_subcommand(command, words.front());
   const CLI::Option* const meant = option_for(command, words.front());
-  return text(
-      "{} is an argument too many{}", quote(words.front()),
-      meant == nullptr ? "" : text("; did you mean {} {}?", meant->get_name(), printable(words.front())));
+  return did_you_mean(text("{} is an argument too many", quote(words.front())),
+                      meant == nullptr ? "" : text("{} {}", meant->get_name(), printable(words.front())));
 }
 
-/// Returns the message about missing arguments; `words` are CLI11's.
-std::string describe_missing(const CLI::App& command, const std::string& words) {
+/// Returns the error about missing arguments; `words` are CLI11's.
+Error describe_missing(const CLI::App& command, const std::string& words) {
   constexpr std::string_view kEnd = " is required";
   const Words names = subcommand_names(command);
-  if (!names.empty()) return text("expected a subcommand: {}", CLI::detail::join(names, ", "));
-  if (!words.ends_with(kEnd)) return words;
+  if (!names.empty()) return wrong(text("expected a subcommand: {}", CLI::detail::join(names, ", ")));
+  if (!words.ends_with(kEnd)) return wrong(words);
   const CLI::Option* const option = command.get_option_no_throw(words.substr(0, words.size() - kEnd.size()));
-  return option == nullptr || !takes_value(*option) ? words : words + misplaced_value(command, *option);
+  return did_you_mean(words,
+                      option == nullptr || !takes_value(*option) ? "" : misplaced_value(command, *option));
 }
 
-std::string describe_within(const CLI::App& command, const CLI::ParseError& error, const Words& arguments,
-                            const ChosenCommand& chosen) {
-  const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
-  const bool is_missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
-  const bool runs_another = command.get_option_no_throw(kOtherCommand) != nullptr;
-  if (runs_another && (is_extra || is_missing) &&
-      (chosen.command.empty() || command.count(kOtherCommand) > 0)) {
-    std::string words = misplaced_command(command, arguments, chosen);
-    if (!words.empty()) return words;
-  }
+Error describe_within(const CLI::App& command, const CLI::ParseError& error) {
+  if (const auto* const value = dynamic_cast<const WrongValue*>(&error)) return value->error;
+  const bool is_missing = is_a<CLI::RequiredError>(error);
   // A slip in the name of an option or a subcommand leaves another one missing.
   const Words left = command.remaining();
   const bool is_slip =
       std::ranges::any_of(left, is_option) || (!left.empty() && !subcommand_names(command).empty());
-  if (is_extra || (is_missing && is_slip)) {
-    std::string words = describe_extra(command);
-    return words.empty() ? error.what() : words;
+  if (!left.empty() && (is_a<CLI::ExtrasError>(error) || (is_missing && is_slip))) {
+    return describe_extra(command, left);
   }
   if (is_missing) return describe_missing(command, error.what());
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
-    return describe_count(command, error.what());
-  return error.what();
+  const bool is_count = is_a<CLI::ArgumentMismatch>(error);
+  return wrong(is_count ? describe_count(command, error.what()) : error.what());
 }
 
 }  // namespace
 
-std::string no_subcommand(const CLI::App& app, const std::string& word) {
-  const std::string meant = nearest(word, subcommand_names(app));
-  return text("there is no subcommand {}{}", quote(word),
-              meant.empty() ? "" : text("; did you mean {}?", meant));
+Error no_subcommand(const CLI::App& app, const std::string& word) {
+  return did_you_mean(text("there is no subcommand {}", quote(word)), nearest(word, subcommand_names(app)));
 }
 
 std::string describe(const CLI::App& app, const CLI::ParseError& error, const Words& arguments,
                      const ChosenCommand& chosen) {
   const CLI::App& command = with_extras(innermost(app));
-  const std::string words = describe_within(command, error, arguments, chosen);
-  const bool says_what_to_do =
-      words.find("; ") != std::string::npos || words.find(" -- ") != std::string::npos;
   const std::string path = path_of(command);
   const std::string start = (path.empty() ? "etstream" : "etstream ") + path.substr(0, path.find(' '));
-  return text("{}: {}{}", start, words,
-              says_what_to_do                  ? ""
-              : path.empty() || path == "help" ? "; see etstream help"
-                                               : text("; see etstream help {}", path));
+  const bool is_misplaced = is_a<CLI::ExtrasError>(error) || is_a<CLI::RequiredError>(error);
+  const bool runs_another = command.get_option_no_throw(kOtherCommand) != nullptr;
+  if (runs_another && is_misplaced && (chosen.command.empty() || command.count(kOtherCommand) > 0)) {
+    const std::string words = misplaced_command(command, arguments, chosen);
+    if (!words.empty()) return text("{}: {}", start, words);
+  }
+  Error found = describe_within(command, error);
+  const bool is_for_all = path.empty() || path == "help";
+  if (found.advice.empty()) found.advice = {"see etstream help", is_for_all ? "" : " " + path};
+  return text("{}: {}", start, full_message(found));
 }
 
 }  // namespace etstream::cli

@@ -38,12 +38,16 @@ std::string in_unit(std::uint64_t bytes) {
   return text("{}{}", bytes, kUnits[unit]);
 }
 
-/// Returns a suggestion if a number without a unit is less than the least: "; 4G is 4 GiB".
-std::string meant(std::uint64_t number, bool has_unit) {
+/// Makes the error about a number that is less than the least. If it has no unit, suggests one: "4G is 4
+/// GiB".
+Error too_small(std::uint64_t number, bool has_unit, std::string_view words, std::uint64_t least) {
+  Error out =
+      make_error(ErrorCode::kInvalidArgument, "expected at least {}, found {}", in_unit(least), quote(words));
+  if (has_unit || number == 0) return out;
   constexpr std::uint64_t kMostGibibytes = 1024;
-  if (has_unit || number == 0) return "";
   const char unit = number < kMostGibibytes ? 'G' : 'M';
-  return text(", which is bytes; {}{} is {} {}iB", number, unit, number, unit);
+  out.message += ", which is bytes";
+  return with_advice(std::move(out), {text("{}{} is {} {}iB", number, unit, number, unit)});
 }
 
 }  // namespace
@@ -57,14 +61,14 @@ Result<std::uint64_t> parse_size(std::string_view words, SizeBounds bounds) {
     return make_error(ErrorCode::kInvalidArgument, "{}, found {}", kExpected, quote(words));
   }
   if (unit.starts_with('.') || unit.starts_with(',')) {
-    return make_error(ErrorCode::kInvalidArgument, "{}, found {}; a smaller unit has a whole number",
-                      kExpected, quote(words));
+    return with_advice(make_error(ErrorCode::kInvalidArgument, "{}, found {}", kExpected, quote(words)),
+                       {"a smaller unit has a whole number"});
   }
   unit.remove_prefix(std::min(unit.find_first_not_of(' '), unit.size()));
   const auto bits = bits_of(unit);
   if (!bits) {
-    return make_error(ErrorCode::kInvalidArgument, "{}, found {}; units are K, M, G, T, P and E", kExpected,
-                      quote(words));
+    return with_advice(make_error(ErrorCode::kInvalidArgument, "{}, found {}", kExpected, quote(words)),
+                       {"units are K, M, G, T, P and E"});
   }
   if (failed != std::errc() || number > std::numeric_limits<std::uint64_t>::max() >> *bits ||
       number << *bits > bounds.most) {
@@ -72,10 +76,7 @@ Result<std::uint64_t> parse_size(std::string_view words, SizeBounds bounds) {
                       quote(words));
   }
   const std::uint64_t bytes = number << *bits;
-  if (bytes < bounds.least) {
-    return make_error(ErrorCode::kInvalidArgument, "expected at least {}, found {}{}", in_unit(bounds.least),
-                      quote(words), meant(number, !unit.empty()));
-  }
+  if (bytes < bounds.least) return too_small(number, !unit.empty(), words, bounds.least);
   return bytes;
 }
 

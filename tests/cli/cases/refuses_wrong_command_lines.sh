@@ -32,6 +32,7 @@ try etstream inspect model.pte --format json
 try etstream inspect model.pte --json --html page.html
 try etstream bundle model.pte --cases cases.json -o out.bpte --program-alignment many
 try etstream bundle model.pte --cases cases.json -o out.bpte --format bp8
+try etstream bundle model.pte --cases cases.json -o out.bpte --format 'bp08; '
 try etstream extract model.pte --segment first -o out
 try etstream profile --fail-above 1G@ -- true
 # A command to run does not come after --.

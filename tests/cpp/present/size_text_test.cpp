@@ -15,7 +15,7 @@ std::string refusal(std::string_view words, SizeBounds bounds = {}) {
   const auto size = parse_size(words, bounds);
   REQUIRE_FALSE(size.has_value());
   CHECK(size.error().code == ErrorCode::kInvalidArgument);
-  return size.error().message;
+  return full_message(size.error());
 }
 
 TEST_CASE("a size is a number with a unit of 1024, in any of its spellings") {
