@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import numpy
 import pytest
 import torch
 from etstream.executorch import open_bundle
+
+SCHEMA = Path(__file__).resolve().parents[2] / "schema" / "program.fbs"
 
 
 def test_findings_say_what_they_found(program: Path) -> None:
@@ -97,6 +100,10 @@ def test_advice_names_arguments_and_messages_keep_the_names_of_files(tmp_path: P
     assert str(unknown.value).endswith("has no file_identifier to look for; identifier=False does without")
 
 
+def _share_with_itself(program: bytes) -> None:
+    etstream.plan_shared_weights({"one": program, "two": program})
+
+
 def test_a_file_that_is_not_sound_is_refused_with_its_first_errors(program: Path) -> None:
     wrong = [etstream.TestCase([i], [None]) for i in range(13)]
     with pytest.raises(etstream.InvalidArgumentError) as many:
@@ -106,6 +113,16 @@ def test_a_file_that_is_not_sound_is_refused_with_its_first_errors(program: Path
     assert str(many.value).count("method 'forward', test case ") == 3
     end = "; and 23 more errors; etstream.verify() of a bundle that is made with unchecked=True lists all"
     assert str(many.value).endswith(end)
+    described = {"name": "forward", "inputs": [5, 6], "outputs": [7, 8, 9], "non_const_buffer_sizes": [0]}
+    lists: dict[str, list[int]] = {key: [] for key in ("values", "chains", "operators", "delegates")}
+    text = json.dumps({"execution_plan": [described | lists]})
+    bad = etstream.FlatbufferText(SCHEMA).compile(text.encode())
+    errors = etstream.verify(bad).errors
+    assert len(errors) == 5
+    for refuse in (etstream.plan_program, etstream.Checkpoint, _share_with_itself):
+        with pytest.raises(etstream.CorruptError) as unsound:
+            refuse(bad)
+        assert str(unsound.value) == f"{'; '.join(errors[:3])}; and 2 more errors; etstream.verify() lists all"
 
 
 def test_offsets_in_a_program_are_those_of_the_file_that_holds_it(program: Path, cases: Path, tmp_path: Path) -> None:
