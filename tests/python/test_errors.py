@@ -100,11 +100,11 @@ def test_advice_names_arguments_and_messages_keep_the_names_of_files(tmp_path: P
     assert str(unknown.value).endswith("has no file_identifier to look for; identifier=False does without")
 
 
-def _share_with_itself(program: bytes) -> None:
+def _share_with_itself(program: Path) -> None:
     etstream.plan_shared_weights({"one": program, "two": program})
 
 
-def test_a_file_that_is_not_sound_is_refused_with_its_first_errors(program: Path) -> None:
+def test_a_file_that_is_not_sound_is_refused_with_its_first_errors(program: Path, tmp_path: Path) -> None:
     wrong = [etstream.TestCase([i], [None]) for i in range(13)]
     with pytest.raises(etstream.InvalidArgumentError) as many:
         etstream.plan_bundle(program, {"forward": wrong})
@@ -116,7 +116,8 @@ def test_a_file_that_is_not_sound_is_refused_with_its_first_errors(program: Path
     described = {"name": "forward", "inputs": [5, 6], "outputs": [7, 8, 9], "non_const_buffer_sizes": [0]}
     lists: dict[str, list[int]] = {key: [] for key in ("values", "chains", "operators", "delegates")}
     text = json.dumps({"execution_plan": [described | lists]})
-    bad = etstream.FlatbufferText(SCHEMA).compile(text.encode())
+    bad = tmp_path / "bad.pte"
+    bad.write_bytes(etstream.FlatbufferText(SCHEMA).compile(text.encode()))
     errors = etstream.verify(bad).errors
     assert len(errors) == 5
     for refuse in (etstream.plan_program, etstream.Checkpoint, _share_with_itself):
