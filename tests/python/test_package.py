@@ -12,9 +12,11 @@ import sysconfig
 from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
+from typing import is_typeddict
 
 import etstream
 import nanobind
+from etstream._options import defaults_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
@@ -60,8 +62,8 @@ def test_public_names_are_documented() -> None:
 
 
 def plain_signature(function: Callable[..., object]) -> str:
-    """Returns a signature without annotations."""
-    signature = inspect.signature(function)
+    """Returns a signature without annotations, in which options of a TypedDict are `**options`."""
+    signature = inspect.signature(inspect.unwrap(function))
     parameters = [one.replace(annotation=inspect.Parameter.empty) for one in signature.parameters.values()]
     return str(signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty))
 
@@ -76,6 +78,9 @@ def test_the_page_has_every_public_name_and_the_functions_signatures() -> None:
             assert name.startswith("__") or name in words, name
             if inspect.isfunction(value):
                 assert told.pop(f"{module.__name__}.{name}") == plain_signature(value)
+            elif is_typeddict(value):
+                keys = ", ".join(f"{key}={default!r}" for key, default in defaults_of(value).items())
+                assert told.pop(f"{module.__name__}.{name}") == f"(*, {keys})"
             elif inspect.isclass(value) and module is etstream and not issubclass(value, Exception):
                 members = {member for member in vars(value) if not member.startswith("_")} - set(dir(Mapping))
                 assert members <= words, f"{name}: {members - words}"

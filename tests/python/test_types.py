@@ -64,6 +64,19 @@ etstream.write_tensor_data([{"w": array, "x": etstream.Checkpoint("w.ptd")["w"]}
 compared: etstream.Comparison = etstream.compare(1, 2.0, rtol=0, atol=1)
 mismatch: etstream.Mismatch | None = compared.first
 findings.raise_if_errors()
+options = etstream.ProgramOptions(segment_alignment="4K", drop_methods=["train"])
+etstream.plan_program(program="a.pte", constants_out=True, **options)
+etstream.rewrite_program("a.pte", "b.pte", sync=False, **options | {"as_of": "1.3"})
+changed: etstream.ProgramOptions = {**options, "delegates": "segments"}
+others: list[etstream.FilePlan] = [
+    etstream.plan_bundle("a.pte", "cases.json", **etstream.BundleOptions(format="segmented", hash=False)),
+    etstream.plan_tensor_data({}, **etstream.TensorDataOptions(only="layers.*", dtype="bf16")),
+    etstream.plan_fat_container({}, **etstream.FatContainerOptions(align=16)),
+    etstream.plan_native_package(b"", **etstream.NativePackageOptions(mutable_keys=["k"])),
+    etstream.ExactJson("a.fbs").plan(b"{}", **etstream.FlatbufferOptions(order="python")),
+]
+etstream.plan_shared_weights({}, container=True, **etstream.SharingOptions(least_size=1))
+etstream.compare(1, 2, **etstream.Tolerance(integer=1))
 
 
 def take(source: etstream.SourceLike, output: etstream.OutputLike, cases: etstream.TestCases) -> None:
@@ -109,6 +122,13 @@ etstream.save_ptd({"a": b"1234"}, "b")
 etstream.save_ptd({"a": Storage()}, "b")
 etstream.verify([1])
 etstream.verify({0: b"a"})
+etstream.plan_program("a", segment_alignmnet=16)
+etstream.rewrite_program("a", "b", delegates="nowhere")
+etstream.rewrite_program("a", "b", constants_out=True)
+etstream.ProgramOptions(segment_alignmnet=16)
+etstream.bundle("a", "b", "c", **etstream.BundleOptions(format="bp08"), format="bp08")
+etstream.bundle("a", "b", "c", **etstream.BundleOptions() | {"hsah": True})
+etstream.bundle("a", "b", "c", **etstream.ProgramOptions(keys={}))
 """
 
 
@@ -132,6 +152,7 @@ def test_types(version: str, tmp_path: Path) -> None:
 def test_types_are_there_at_run_time() -> None:
     for function in filter(inspect.isfunction, vars(etstream).values()):
         get_type_hints(function)
+    assert get_type_hints(etstream.bundle)["hash"] is bool and "options" not in get_type_hints(etstream.bundle)
     for module in (etstream, etstream.executorch):
         for kind in filter(inspect.isclass, vars(module).values()):
             get_type_hints(kind)

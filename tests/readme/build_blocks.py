@@ -49,6 +49,7 @@ BLOCKS = {
     "docs/performance.md: perf/run ": "measures, which takes long",
     "docs/performance.md: ETSTREAM=$PWD/": "a part of perf/run",
     "docs/python.md: import etstream": PYTHON_BLOCKS,
+    "docs/python.md: kept = etstream.ProgramOptions(": PYTHON_BLOCKS,
     "docs/python.md: plan = etstream.plan_tensor_data(": PYTHON_BLOCKS,
     "docs/python.md: etstream.write_fat_container(": PYTHON_BLOCKS,
     "docs/python.md: etstream.rewrite_program(": PYTHON_BLOCKS,

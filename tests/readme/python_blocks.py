@@ -98,6 +98,8 @@ def files_in_python() -> None:
     assert etstream.verify("model.bpte") and etstream.verify("remote-model.bpte")
     run("docs/python.md", "import etstream", {})
     assert etstream.verify("model.bpte")
+    run("docs/python.md", "kept = etstream.ProgramOptions(", {"etstream": etstream})
+    assert etstream.verify("pages.pte") and etstream.verify("old.pte")
     names = run("docs/python.md", "plan = etstream.plan_tensor_data(", {"etstream": etstream, "x": x})
     assert names["names"] == ["linear.weight"]
     names = run("docs/python.md", "etstream.write_fat_container(", {"etstream": etstream})

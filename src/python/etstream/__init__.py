@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes, reads and checks ExecuTorch's files with memory that does not grow with them.
 
-A *source* is where bytes lie: a path, a buffer (bytes, memoryview, mmap, a NumPy array, a torch tensor on the CPU of
-any dtype; never copied), a readable and seekable binary file, a Source, or a list of these. An *output* is a path, an
-open descriptor, or an object with write(); see FilePlan.write(). Functions may be called from several threads at once.
+The help() of a function names the forms that its arguments take: sources (SourceLike), outputs (OutputLike), and
+options, such as ProgramOptions. Options are keywords, which a dict keeps, with all types checked:
+
+    options = etstream.ProgramOptions(segment_alignment="4K", as_of="1.4")
+    etstream.rewrite_program("a.pte", "b.pte", **options)
+    etstream.rewrite_program("c.pte", "d.pte", **options | {"as_of": "1.5"})
+
+Functions may be called from several threads at once.
 """
 
 from __future__ import annotations
@@ -11,7 +16,7 @@ from __future__ import annotations
 import sys as _sys
 from collections.abc import Mapping as _Mapping
 
-from etstream._bundles import TestCases, bundle, convert, plan_bundle, read_test_cases
+from etstream._bundles import BundleOptions, TestCases, bundle, convert, plan_bundle, read_test_cases
 from etstream._core import (
     BundledProgramFile,
     Checkpoint,
@@ -47,19 +52,27 @@ from etstream._errors import (
     TooLargeError,
     UnsupportedError,
 )
-from etstream._fat_containers import plan_fat_container, write_fat_container
-from etstream._flatbuffers import ExactJson
+from etstream._fat_containers import FatContainerOptions, plan_fat_container, write_fat_container
+from etstream._flatbuffers import ExactJson, FlatbufferOptions
 from etstream._names import present as _present
-from etstream._native_packages import plan_native_package, write_native_package
-from etstream._programs import ProgramPlan, extract, plan_program, rewrite_program
+from etstream._native_packages import NativePackageOptions, plan_native_package, write_native_package
+from etstream._programs import ProgramOptions, ProgramPlan, extract, plan_program, rewrite_program
 from etstream._reports import Finding, MethodRun, diff, graph, inspect, verify
-from etstream._sharing import SharedWeightsPlan, plan_shared_weights, share_weights
+from etstream._sharing import SharedWeightsPlan, SharingOptions, plan_shared_weights, share_weights
 from etstream._types import OutputLike, SourceLike, TensorLike
-from etstream._values import compare
+from etstream._values import Tolerance, compare
 from etstream._warnings import RulesWarning
-from etstream._weights import load_ptd, plan_tensor_data, save_ptd, write_tensor_data, write_tensor_data_shards
+from etstream._weights import (
+    TensorDataOptions,
+    load_ptd,
+    plan_tensor_data,
+    save_ptd,
+    write_tensor_data,
+    write_tensor_data_shards,
+)
 
 __all__ = [
+    "BundleOptions",
     "BundledProgramFile",
     "Checkpoint",
     "CheckpointTensor",
@@ -69,17 +82,20 @@ __all__ = [
     "ExactJson",
     "ExecutionError",
     "FatContainerFile",
+    "FatContainerOptions",
     "FatPayload",
     "FileFindings",
     "FilePlan",
     "Finding",
     "Findings",
+    "FlatbufferOptions",
     "FlatbufferText",
     "InvalidArgumentError",
     "IoError",
     "MethodRun",
     "Mismatch",
     "NativePackageFile",
+    "NativePackageOptions",
     "NoSuchFileError",
     "NoSuchNameError",
     "NotFoundError",
@@ -87,17 +103,21 @@ __all__ = [
     "OutputLike",
     "PackageMember",
     "ProgramFile",
+    "ProgramOptions",
     "ProgramPlan",
     "RulesWarning",
     "Segment",
     "SharedWeightsPlan",
+    "SharingOptions",
     "Source",
     "SourceLike",
     "Tensor",
+    "TensorDataOptions",
     "TensorLike",
     "TestCase",
     "TestCases",
     "TestSuite",
+    "Tolerance",
     "TooLargeError",
     "UnsupportedError",
     "__version__",

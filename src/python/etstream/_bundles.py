@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Annotated, Literal, TypedDict
 
 from etstream import _core
 from etstream._arguments import alignment, asked, by_name, several
 from etstream._errors import InvalidArgumentError
+from etstream._options import Unpack, keywords_of
 from etstream._programs import MetadataValue, plan_program
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike, TestCaseLike, TestSuiteLike
@@ -38,18 +39,25 @@ def read_test_cases(path: str | os.PathLike[str]) -> list[_core.TestSuite]:
     return _core.read_test_cases(path)
 
 
-def plan_bundle(
-    program: SourceLike,
-    cases: TestCases,
-    *,
-    format: BundleFormat = "bp08",
-    hash: bool = True,
-    program_alignment: int | str = 32,
-    unchecked: bool = False,
-    as_of: str | None = None,
-    flatbuffers: str | None = None,
-    metadata: Mapping[str, MetadataValue] | None = None,
-) -> _core.FilePlan:
+class BundleOptions(TypedDict, total=False):
+    """The options of a bundle."""
+
+    format: Annotated[BundleFormat, "bp08", """"bp08" is ExecuTorch's own format, byte for byte, of at most 2 GiB;
+        "segmented" has the program and large tensors behind the metadata, of any size, aligned and hashed."""]
+    hash: Annotated[bool, True, "whether a segmented bundle has hashes, by which verify() finds damage."]
+    program_alignment: Annotated[int | str, 32, """the alignment of the program in a BP08 file, in bytes, a power of two
+        from 1 to 65536: an int, or a str such as "4K". ExecuTorch's is 32."""]
+    unchecked: Annotated[bool, False, "skip the check that the test cases fit the program."]
+    as_of: Annotated[str | None, None, """the release of ExecuTorch whose bytes a BP08 file gets, from "1.0" on; the
+        latest by default."""]
+    flatbuffers: Annotated[str | None, None, """the version of the Python package flatbuffers whose bytes the file gets;
+        by default the installed version, or the latest if none is installed."""]
+    metadata: Annotated[Mapping[str, MetadataValue] | None, None, """what the program in the bundle says of its model:
+        text, bytes, floats, 64-bit integers and lists of them by their keys; see ProgramOptions."""]
+
+
+@keywords_of(BundleOptions)
+def plan_bundle(program: SourceLike, cases: TestCases, **options: Unpack[BundleOptions]) -> _core.FilePlan:
     """Returns the plan of a bundle (.bpte) of a program and test cases for its methods.
 
     Args:
@@ -59,16 +67,6 @@ def plan_bundle(
             Suites are sorted by their methods' names, as in ExecuTorch's BundledProgram, unless all of them are
             etstream's in a list, whose order is kept. A tensor is laid out in the method's order of dimensions, unless
             it is a Tensor with a dim_order.
-        format: "bp08" is ExecuTorch's own format, byte for byte, of at most 2 GiB; "segmented" has the program and
-            large tensors behind the metadata, of any size, aligned and hashed.
-        hash: whether a segmented bundle has hashes, by which verify() finds damage.
-        program_alignment: the alignment of the program in a BP08 file, in bytes, a power of two from 1 to 65536;
-            ExecuTorch's is 32.
-        unchecked: skip the check that the test cases fit the program.
-        as_of: the release of ExecuTorch whose bytes a BP08 file gets, from "1.0" on; the latest by default.
-        flatbuffers: the version of the Python package flatbuffers whose bytes the file gets; by default the installed
-            version, or the latest if none is installed.
-        metadata: what the program in the bundle says of its model; see plan_program().
 
     Raises:
         InvalidArgumentError: the test cases do not fit the program (the message names method, case and value); a suite
@@ -76,17 +74,17 @@ def plan_bundle(
         CorruptError: the program can't be read.
         TooLargeError: a BP08 file would be over 2 GiB.
     """
-    if metadata:
-        program = plan_program(program, metadata=metadata).program.source()
+    if options["metadata"]:
+        program = plan_program(program, metadata=options["metadata"]).program.source()
     return _core.plan_bundle(
         program,
         suites_of(cases),
-        format=format,
-        hash=hash,
-        program_alignment=alignment("program_alignment", program_alignment),
-        unchecked=unchecked,
-        as_of=as_of,
-        flatbuffers=flatbuffers or installed_flatbuffers(),
+        format=options["format"],
+        hash=options["hash"],
+        program_alignment=alignment("program_alignment", options["program_alignment"]),
+        unchecked=options["unchecked"],
+        as_of=options["as_of"],
+        flatbuffers=options["flatbuffers"] or installed_flatbuffers(),
     )
 
 
@@ -132,38 +130,20 @@ def case_of(case: TestCaseLike) -> _core.TestCase:
     return _core.TestCase(case.inputs, case.expected_outputs)
 
 
+@keywords_of(BundleOptions, plan_bundle)
 def bundle(
     program: SourceLike,
     cases: TestCases,
     output: OutputLike,
     *,
-    format: BundleFormat = "bp08",
-    hash: bool = True,
-    program_alignment: int | str = 32,
-    unchecked: bool = False,
-    as_of: str | None = None,
-    flatbuffers: str | None = None,
-    metadata: Mapping[str, MetadataValue] | None = None,
     max_disk: int | str | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
+    **options: Unpack[BundleOptions],
 ) -> _core.FilePlan:
-    """Bundles a program with test cases: plans it as plan_bundle() does, and writes it as FilePlan.write() does.
-
-    Returns the plan, whose size is that of the file.
-    """
+    """Writes a program with test cases, as plan_bundle() plans it. Returns the plan, whose size is that of the file."""
     with _core.Inputs():
-        plan = plan_bundle(
-            program,
-            cases,
-            format=format,
-            hash=hash,
-            program_alignment=program_alignment,
-            unchecked=unchecked,
-            as_of=as_of,
-            flatbuffers=flatbuffers,
-            metadata=metadata,
-        )
+        plan = plan_bundle(program, cases, **options)
         plan.write(output, sync=sync, progress=progress, max_disk=max_disk)
     return plan
 
@@ -182,8 +162,9 @@ def convert(
 
     Args:
         bundle: a source: all of a .bpte file, of either format.
-        output: see FilePlan.write().
-        format, hash: see plan_bundle().
+        output: where the new bundle goes.
+        format: "bp08" or "segmented".
+        hash: whether a segmented bundle has hashes, by which verify() finds damage.
 
     Raises:
         CorruptError: the bundle is damaged.

@@ -5,14 +5,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Literal
+from typing import Annotated, Literal, TypedDict
 
 from etstream import _core
 from etstream._arguments import asked, size
+from etstream._options import Unpack, keywords_of
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
 
 Order = Literal["flatc", "python"]
+
+
+class FlatbufferOptions(TypedDict, total=False):
+    """The options of a flatbuffer that JSON describes."""
+
+    folder: Annotated[str | os.PathLike[str] | None, None, """the folder that paths of data in files are relative to; by
+        default the JSON file's folder, or the current one."""]
+    order: Annotated[Order, "flatc", """the order of objects, on which the bytes depend: "flatc", as in .ptd files and
+        XNNPACK's graphs, or "python", the order of FlatBuffers' Python objects, as in .pte and .bpte files."""]
 
 
 class ExactJson:
@@ -35,17 +45,12 @@ class ExactJson:
     def __repr__(self) -> str:
         return f"<etstream.ExactJson of {self._name}>"
 
-    def plan(
-        self, json: SourceLike, *, folder: str | os.PathLike[str] | None = None, order: Order = "flatc"
-    ) -> _core.FilePlan:
+    @keywords_of(FlatbufferOptions)
+    def plan(self, json: SourceLike, **options: Unpack[FlatbufferOptions]) -> _core.FilePlan:
         """Returns the plan of the flatbuffer that JSON describes.
 
         Args:
             json: a source (pass text as bytes), which flatc or ExecuTorch may have written too.
-            folder: the folder that paths of data in files are relative to; by default the JSON file's folder, or the
-                current one.
-            order: the order of objects, on which the bytes depend: "flatc", as in .ptd files and XNNPACK's graphs, or
-                "python", the order of FlatBuffers' Python objects, as in .pte and .bpte files.
 
         Raises:
             InvalidArgumentError: the JSON does not fit the schema; the message has the line and the place.
@@ -53,23 +58,24 @@ class ExactJson:
             TooLargeError: the flatbuffer would reach 2 GiB.
         """
         json = asked(json)
+        folder = options["folder"]
         if folder is None:
             folder = os.path.dirname(json) if isinstance(json, str) else ""
-        return self._schema.plan(json, folder, order)
+        return self._schema.plan(json, folder, options["order"])
 
+    @keywords_of(FlatbufferOptions, plan)
     def compile(
         self,
         json: SourceLike,
         output: OutputLike,
         *,
-        folder: str | os.PathLike[str] | None = None,
-        order: Order = "flatc",
         sync: bool = True,
         progress: Progress | bool | None = None,
+        **options: Unpack[FlatbufferOptions],
     ) -> _core.FilePlan:
-        """Writes the flatbuffer that JSON describes: plans it with plan(), and writes it with FilePlan.write()."""
+        """Writes the flatbuffer that JSON describes, as plan() plans it. Returns the plan."""
         with _core.Inputs():
-            plan = self.plan(json, folder=folder, order=order)
+            plan = self.plan(json, **options)
             plan.write(output, sync=sync, progress=progress)
         return plan
 
@@ -90,7 +96,7 @@ class ExactJson:
 
         Args:
             file: a source.
-            output: where the JSON goes; see FilePlan.write().
+            output: where the JSON goes.
             compact: write no white space.
             defaults: also show scalars that have their default values.
             identifier: expect the schema's identifier in the file; False also takes others.

@@ -4,23 +4,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 from etstream import _core
 from etstream._arguments import alignment, asked, names
 from etstream._errors import InvalidArgumentError
+from etstream._options import Unpack, keywords_of
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
 from etstream._weights import OneOfWeights, checkpoints_of
 
 
+class NativePackageOptions(TypedDict, total=False):
+    """The options of a package of ExecuTorch's native backend."""
+
+    mutable_keys: Annotated[Iterable[str], (), """names of constants that are state, in addition to those that the graph
+        changes."""]
+    align: Annotated[int | str, 1, """the alignment of members, and of constants whose size is a multiple of it, in
+        bytes, a power of two up to 2**15: an int, or a str such as "16K"."""]
+    modified: Annotated[Sequence[int] | None, None, """the year, month, day, hour, minute and second that the graph is
+        stamped with; by default those of SOURCE_DATE_EPOCH, or the local time, as in ExecuTorch."""]
+
+
+@keywords_of(NativePackageOptions)
 def plan_native_package(
-    graph: SourceLike,
-    constants: OneOfWeights | tuple[()] = (),
-    *,
-    mutable_keys: Iterable[str] = (),
-    align: int | str = 1,
-    modified: Sequence[int] | None = None,
+    graph: SourceLike, constants: OneOfWeights | tuple[()] = (), **options: Unpack[NativePackageOptions]
 ) -> _core.FilePlan:
     """Returns the plan of a package (.ptn), byte for byte as ExecuTorch's write_ptn writes it.
 
@@ -28,11 +36,6 @@ def plan_native_package(
         graph: a source with the graph, a flatbuffer with the identifier NPTG.
         constants: at least the constants that the graph asks for: a mapping of names to tensors (torch's on the CPU,
             NumPy's or etstream's, in place where they are contiguous), a Checkpoint, or a path that Checkpoint takes.
-        mutable_keys: names of constants that are state, in addition to those that the graph changes.
-        align: the alignment of members, and of constants whose size is a multiple of it, in bytes, a power of two up to
-            2**15.
-        modified: the year, month, day, hour, minute and second that the graph is stamped with; by default those of
-            SOURCE_DATE_EPOCH, or the local time, as in ExecuTorch.
 
     Reads all bytes of the constants, as their checksum stands before them.
 
@@ -41,7 +44,7 @@ def plan_native_package(
             with another constant.
         UnsupportedError: a constant has a type that packages do not support.
     """
-    keys = names("mutable_keys", mutable_keys)
+    keys = names("mutable_keys", options["mutable_keys"])
     if isinstance(constants, tuple):
         constants = {}
     if isinstance(constants, Mapping):
@@ -50,30 +53,26 @@ def plan_native_package(
         graph,
         checkpoints_of([constants])[0],
         keys,
-        alignment("align", align),
-        None if modified is None else list(modified)[:6],
+        alignment("align", options["align"]),
+        None if options["modified"] is None else list(options["modified"])[:6],
     )
 
 
+@keywords_of(NativePackageOptions, plan_native_package)
 def write_native_package(
     graph: SourceLike,
     constants: OneOfWeights,
     output: OutputLike,
     *,
-    mutable_keys: Iterable[str] = (),
-    align: int | str = 1,
-    modified: Sequence[int] | None = None,
     max_disk: int | str | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
+    **options: Unpack[NativePackageOptions],
 ) -> _core.FilePlan:
-    """Writes a package: plans it as plan_native_package() does, and writes it as FilePlan.write() does.
-
-    Returns the plan, whose size is that of the file. NativePackageFile reads it.
-    """
+    """Writes what plan_native_package() plans. Returns the plan, whose size is that of the file."""
     constants = asked(constants)
     with _core.Inputs(constants):
-        plan = plan_native_package(graph, constants, mutable_keys=mutable_keys, align=align, modified=modified)
+        plan = plan_native_package(graph, constants, **options)
         plan.write(output, sync=sync, progress=progress, max_disk=max_disk)
     return plan
 

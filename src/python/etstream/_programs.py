@@ -6,11 +6,12 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeGuard
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeGuard
 
 from etstream import _core
 from etstream._arguments import alignment, asked, by_name, names, size
 from etstream._errors import InvalidArgumentError, NoSuchNameError
+from etstream._options import Unpack, keywords_of
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
 from etstream._writers import installed_flatbuffers
@@ -27,63 +28,57 @@ class ProgramPlan(NamedTuple):
     """The plans of shards that replace `tensor_data` with split_max_size."""
 
 
-def plan_program(
-    program: SourceLike,
-    *,
-    segment_alignment: int | str | None = None,
-    constant_tensor_alignment: int | str | None = None,
-    delegate_alignment: int | str | None = None,
-    delegates: Literal["inline", "segments"] | None = None,
-    strict_alignment: bool = False,
-    extract_constants: bool = False,
-    as_of: str | None = None,
-    flatbuffers: str | None = None,
-    drop_methods: Iterable[str] = (),
-    strip_stack_traces: bool = False,
-    constants_out: bool = False,
-    keys: Mapping[str, str] | None = None,
-    constants_from: Iterable[SourceLike] = (),
-    partial: bool = False,
-    folder: str | os.PathLike[str] | None = None,
-    schema: str | os.PathLike[str] | None = None,
-    segments_from: SourceLike | None = None,
-    metadata: Mapping[str, MetadataValue] | None = None,
-    split_max_size: int | str | None = None,
-) -> ProgramPlan:
+class ProgramOptions(TypedDict, total=False):
+    """The options of a program. One that is not given leaves the program as it is; for JSON it means ExecuTorch's
+    default. Alignments are powers of two, in bytes: an int, or a str such as "4K"."""
+
+    segment_alignment: Annotated[int | str | None, None, "the alignment of each segment, up to 2**30."]
+    constant_tensor_alignment: Annotated[int | str | None, None, """the alignment of each constant tensor in its
+        segment, up to 65536."""]
+    delegate_alignment: Annotated[int | str | None, None, """the alignment of a delegate's data in the flatbuffer, up to
+        65536."""]
+    delegates: Annotated[Literal["inline", "segments"] | None, None, """where the data of delegates goes: "inline", in
+        the flatbuffer, which ends at 2 GiB, or "segments"."""]
+    strict_alignment: Annotated[bool, False, """keep constant_tensor_alignment and delegate_alignment in segments too,
+        where ExecuTorch ignores them."""]
+    extract_constants: Annotated[bool, False, """move constants that are in the flatbuffer, which ExecuTorch 1.3 and
+        later refuse, into a segment."""]
+    as_of: Annotated[str | None, None, 'the release of ExecuTorch, "1.0" or later, whose bytes the program gets.']
+    flatbuffers: Annotated[str | None, None, """the version of the Python package flatbuffers whose bytes the program
+        gets; for JSON by default the installed version."""]
+    drop_methods: Annotated[Iterable[str], (), "the names of methods to leave out, with the data that only they use."]
+    strip_stack_traces: Annotated[bool, False, """leave out the places in the model's source that instructions come
+        from."""]
+    keys: Annotated[Mapping[str, str] | None, None, """the keys of moved constants, by a constant's SHA-256, in
+        hexadecimal, or its number, in decimal. Other constants get their tensors' fully qualified names, or their
+        SHA-256, as keys."""]
+    constants_from: Annotated[Iterable[SourceLike], (), """sources of .ptd files from which constants and named data are
+        moved in. The path of the first of several shards stands for all; any other shard without the rest is
+        refused."""]
+    partial: Annotated[bool, False, "take shards of constants_from without the rest."]
+    folder: Annotated[str | os.PathLike[str] | None, None, """the folder that paths in JSON are relative to; by default
+        the JSON file's folder, or the current one."""]
+    schema: Annotated[str | os.PathLike[str] | None, None, """the path of a schema of programs (.fbs), if it has more
+        than that of ExecuTorch 1.5.1."""]
+    segments_from: Annotated[SourceLike | None, None, """a source: the .pte file that gives its data to segments without
+        data in the JSON."""]
+    metadata: Annotated[Mapping[str, MetadataValue] | None, None, """what the program says of its model, as named data
+        under "metadata." and the key: text, bytes, floats, 64-bit integers and lists of them. ProgramFile.metadata
+        gives the bytes."""]
+    split_max_size: Annotated[int | str | None, None, """where constants are moved out, write several files of tensor
+        data, each with at most this many bytes of data, in the order of keys; see write_tensor_data_shards()."""]
+
+
+@keywords_of(ProgramOptions)
+def plan_program(program: SourceLike, *, constants_out: bool = False, **options: Unpack[ProgramOptions]) -> ProgramPlan:
     """Returns the plan of a program (.pte) from another one, or from a description of it in JSON.
 
-    An option that is not given leaves the program as it is; for JSON it means ExecuTorch's default. Without options the
-    bytes stay the same. Alignments are powers of two, in bytes.
+    Without options the bytes stay the same.
 
     Args:
         program: a source: a .pte file, or JSON of ExecuTorch's schema, as etstream's and flatc's decompile
             and ExecuTorch itself write it.
-        segment_alignment: the alignment of each segment, up to 2**30.
-        constant_tensor_alignment: the alignment of each constant tensor in its segment, up to 65536.
-        delegate_alignment: the alignment of a delegate's data in the flatbuffer, up to 65536.
-        delegates: where the data of delegates goes: in the flatbuffer, which ends at 2 GiB, or in segments.
-        strict_alignment: keep constant_tensor_alignment and delegate_alignment in segments too, where ExecuTorch
-            ignores them.
-        extract_constants: move constants that are in the flatbuffer, which ExecuTorch 1.3 and later refuse, into a
-            segment.
-        as_of: the release of ExecuTorch, "1.0" or later, whose bytes the program gets.
-        flatbuffers: the version of the Python package flatbuffers whose bytes the program gets; for JSON by default the
-            installed version.
-        drop_methods: the names of methods to leave out, with the data that only they use.
-        strip_stack_traces: leave out the places in the model's source that instructions come from.
         constants_out: move constants and named data into a tensor data file, which is planned too.
-        keys: the keys of moved constants, by a constant's SHA-256, in hexadecimal, or its number, in decimal. Other
-            constants get their tensors' fully qualified names, or their SHA-256, as keys.
-        constants_from: sources of .ptd files from which constants and named data are moved in. The path of the first of
-            several shards stands for all; any other shard without the rest is refused.
-        partial: take shards of constants_from without the rest.
-        folder: the folder that paths in JSON are relative to; by default the JSON file's folder, or the current one.
-        schema: the path of a schema of programs (.fbs), if it has more than that of ExecuTorch 1.5.1.
-        segments_from: a source: the .pte file that gives its data to segments without data in the JSON.
-        metadata: what the program says of its model, as named data under "metadata." and the key: text, bytes, floats,
-            64-bit integers and lists of them. ProgramFile.metadata gives the bytes.
-        split_max_size: with constants_out, plan several files of tensor data, each with at most this many bytes of
-            data, in the order of keys; see write_tensor_data_shards().
 
     Raises:
         CorruptError: the program or the weights are damaged; the description is not JSON.
@@ -94,103 +89,64 @@ def plan_program(
         NoSuchFileError: a file is not there.
         TooLargeError: the flatbuffer would be over 2 GiB.
     """
-    if keys and not constants_out:
+    if options["keys"] and not constants_out:
         raise InvalidArgumentError("keys are those of constants that are moved out: give constants_out too")
     program = asked(program)
+    folder = options["folder"]
     if folder is None:
         folder = os.path.dirname(program) if isinstance(program, str) else ""
-    options = _core.ProgramPlanOptions(
-        segment_alignment=alignment("segment_alignment", segment_alignment),
-        constant_tensor_alignment=alignment("constant_tensor_alignment", constant_tensor_alignment),
-        delegate_alignment=alignment("delegate_alignment", delegate_alignment),
-        delegates=delegates,
-        strict_alignment=strict_alignment,
-        extract_constants=extract_constants,
-        as_of=as_of,
-        flatbuffers=flatbuffers,
-    )
     whole, *weights = _core.plan_program(
         program,
-        options,
-        drop_methods=names("drop_methods", drop_methods),
-        strip_stack_traces=strip_stack_traces,
+        _core.ProgramPlanOptions(
+            segment_alignment=alignment("segment_alignment", options["segment_alignment"]),
+            constant_tensor_alignment=alignment("constant_tensor_alignment", options["constant_tensor_alignment"]),
+            delegate_alignment=alignment("delegate_alignment", options["delegate_alignment"]),
+            delegates=options["delegates"],
+            strict_alignment=options["strict_alignment"],
+            extract_constants=options["extract_constants"],
+            as_of=options["as_of"],
+            flatbuffers=options["flatbuffers"],
+        ),
+        drop_methods=names("drop_methods", options["drop_methods"]),
+        strip_stack_traces=options["strip_stack_traces"],
         constants_out=constants_out,
-        keys=dict(by_name("keys", keys or {})),
-        constants_from=all_shards(sources_of(constants_from), partial),
+        keys=dict(by_name("keys", options["keys"] or {})),
+        constants_from=all_shards(sources_of(options["constants_from"]), options["partial"]),
         folder=folder,
-        schema=schema,
-        segments_from=segments_from,
+        schema=options["schema"],
+        segments_from=options["segments_from"],
         described_flatbuffers=installed_flatbuffers(),
-        metadata={key: _encoded(value) for key, value in by_name("metadata", metadata or {})},
-        split_max_size=size("split_max_size", split_max_size),
+        metadata={key: _encoded(value) for key, value in by_name("metadata", options["metadata"] or {})},
+        split_max_size=size("split_max_size", options["split_max_size"]),
     )
-    if split_max_size is not None:
+    if options["split_max_size"] is not None:
         return ProgramPlan(whole, None, tuple(weights))
     return ProgramPlan(whole, weights[0] if weights else None)
 
 
+@keywords_of(ProgramOptions, plan_program)
 def rewrite_program(
     program: SourceLike,
     output: OutputLike,
     *,
     constants_to: OutputLike | None = None,
-    segment_alignment: int | str | None = None,
-    constant_tensor_alignment: int | str | None = None,
-    delegate_alignment: int | str | None = None,
-    delegates: Literal["inline", "segments"] | None = None,
-    strict_alignment: bool = False,
-    extract_constants: bool = False,
-    as_of: str | None = None,
-    flatbuffers: str | None = None,
-    drop_methods: Iterable[str] = (),
-    strip_stack_traces: bool = False,
-    keys: Mapping[str, str] | None = None,
-    constants_from: Iterable[SourceLike] = (),
-    partial: bool = False,
-    folder: str | os.PathLike[str] | None = None,
-    schema: str | os.PathLike[str] | None = None,
-    segments_from: SourceLike | None = None,
-    metadata: Mapping[str, MetadataValue] | None = None,
-    split_max_size: int | str | None = None,
     max_disk: int | str | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
+    **options: Unpack[ProgramOptions],
 ) -> ProgramPlan:
-    """Writes a program again, or from JSON: plans it as plan_program() does, and writes it as FilePlan.write() does.
+    """Writes a program again, or from JSON, as plan_program() plans it. Returns the plan.
 
     Args:
-        output: where the program goes: its own path is allowed, another input's is not; see FilePlan.write().
+        output: where the program goes: its own path is allowed, another input's is not.
         constants_to: an output too: the .ptd file that constants and named data are moved out to. It appears before the
             program does; if one of the two can't be written, neither appears. With split_max_size it is the path that
             shards are named after: NAME-00001-of-00003.ptd.
         progress: called with the bytes of both files.
-
-    Returns the plan. The other arguments, and what is raised, are those of plan_program().
     """
     program = asked(program)
     with _core.Inputs(program):
-        plan = plan_program(
-            program,
-            segment_alignment=segment_alignment,
-            constant_tensor_alignment=constant_tensor_alignment,
-            delegate_alignment=delegate_alignment,
-            delegates=delegates,
-            strict_alignment=strict_alignment,
-            extract_constants=extract_constants,
-            as_of=as_of,
-            flatbuffers=flatbuffers,
-            drop_methods=drop_methods,
-            strip_stack_traces=strip_stack_traces,
-            constants_out=constants_to is not None,
-            keys=keys,
-            constants_from=constants_from,
-            partial=partial,
-            folder=folder,
-            schema=schema,
-            segments_from=segments_from,
-            metadata=metadata,
-            split_max_size=split_max_size,
-        )
+        plan = plan_program(program, constants_out=constants_to is not None, **options)
         files: list[tuple[_core.FilePlan, OutputLike]] = [(plan.program, output)]
         if plan.shards:
             files[:0] = shard_outputs(plan.shards, constants_to)
@@ -215,7 +171,7 @@ def extract(
     Args:
         file: a source: a bundle (.bpte); for a segment also a program (.pte). For a tensor the path of any
             checkpoint, as for write_tensor_data().
-        output: see FilePlan.write().
+        output: where the part goes.
         segment: the index of a segment of the program.
         tensor: the name of a tensor.
         partial: look for the tensor only in this file of a set; see Checkpoint.

@@ -203,7 +203,8 @@ def diff(
         partial: compare a file of a set by itself.
         atol, rtol: count elements of weights as equal if they differ by at most atol + rtol * the element of `a`, and
             integers, such as quantized weights, if they differ by at most atol.
-        names: see inspect(); for both files.
+        names: the names that keys of named data stand for, in both files: a mapping by key, or a source of JSON; by
+            default MODEL.names.json beside each MODEL.pte.
 
     Returns:
         "a", "b", "same_bytes", "same_content", "same_within_tolerance", and at most 1000 "differences", each with its

@@ -7,16 +7,15 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypedDict
 
 from etstream import _core
 from etstream._arguments import alignment, asked, by_name, several, size
 from etstream._errors import InvalidArgumentError
+from etstream._options import Unpack, keywords_of
 from etstream._programs import shard_outputs
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
-
-LEAST_SHARED = 512
 
 
 class SharedWeightsPlan(NamedTuple):
@@ -34,13 +33,18 @@ class SharedWeightsPlan(NamedTuple):
     """The plans of shards that replace `weights` with split_max_size."""
 
 
+class SharingOptions(TypedDict, total=False):
+    """The options of programs that share weights. Sizes are in bytes: an int, or a str such as "4K"."""
+
+    least_size: Annotated[int | str, 512, "the size of the smallest data that moves, at least 1."]
+    align: Annotated[int | str, 1, "the alignment of programs in a fat container, a power of two up to 2**30."]
+    split_max_size: Annotated[int | str | None, None, """write several files of tensor data, each with at most this many
+        bytes of data, in the order of keys; see write_tensor_data_shards()."""]
+
+
+@keywords_of(SharingOptions)
 def plan_shared_weights(
-    programs: Mapping[str, SourceLike],
-    *,
-    least_size: int | str = LEAST_SHARED,
-    container: bool = False,
-    align: int | str = 1,
-    split_max_size: int | str | None = None,
+    programs: Mapping[str, SourceLike], *, container: bool = False, **options: Unpack[SharingOptions]
 ) -> SharedWeightsPlan:
     """Returns the plans of programs without the weights that they have in common, and of one .ptd file with these.
 
@@ -49,11 +53,7 @@ def plan_shared_weights(
 
     Args:
         programs: sources of .pte files, by the names that the report and the container give them.
-        least_size: the size of the smallest data that moves, in bytes.
         container: also plan a fat container of the resulting programs.
-        align: the alignment of programs in the container; see plan_fat_container().
-        split_max_size: plan several files of tensor data, each with at most this many bytes of data, in the order of
-            keys; see write_tensor_data_shards().
 
     Raises:
         CorruptError: a program is damaged.
@@ -61,36 +61,35 @@ def plan_shared_weights(
     """
     planned, files, packed, report = _core.plan_shared_weights(
         by_name("programs", programs),
-        size("least_size", least_size),
+        size("least_size", options["least_size"]),
         container,
-        alignment("align", align),
-        size("split_max_size", split_max_size),
+        alignment("align", options["align"]),
+        size("split_max_size", options["split_max_size"]),
     )
     plans = dict(zip(programs, planned))
-    if split_max_size is not None:
+    if options["split_max_size"] is not None:
         return SharedWeightsPlan(plans, None, packed, json.loads(report), tuple(files))
     return SharedWeightsPlan(plans, files[0] if files else None, packed, json.loads(report))
 
 
+@keywords_of(SharingOptions, plan_shared_weights)
 def share_weights(
     programs: Mapping[str, SourceLike] | Iterable[str | os.PathLike[str]],
     weights: OutputLike,
     *,
     folder: str | os.PathLike[str] | None = None,
     fat: OutputLike | None = None,
-    align: int | str = 1,
-    least_size: int | str = LEAST_SHARED,
-    split_max_size: int | str | None = None,
     max_disk: int | str | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
+    **options: Unpack[SharingOptions],
 ) -> SharedWeightsPlan:
-    """Moves the weights that programs have in common into one .ptd file: plans it as plan_shared_weights() does.
+    """Moves the weights that programs have in common into one .ptd file, as plan_shared_weights() plans it.
 
     Args:
         programs: sources by name, or paths; a path's name is that of its file without the ending.
-        weights: where the .ptd file goes; see FilePlan.write(). With split_max_size it is the path that shards are
-            named after: NAME-00001-of-00003.ptd.
+        weights: an output: where the .ptd file goes. With split_max_size it is the path that shards are named after:
+            NAME-00001-of-00003.ptd.
         folder: the folder that the programs go to, as NAME.pte; made if it is not there. Names that are paths are
             refused.
         fat: an output too: a fat container of the programs, in which they begin at multiples of `align` bytes.
@@ -99,19 +98,13 @@ def share_weights(
 
     Raises:
         InvalidArgumentError: the programs have nothing in common; neither folder nor fat is given; two paths have one
-            name; with folder, a name is a path; or plan_shared_weights() raises it.
+            name; or, with folder, a name is a path.
     """
     if folder is None and fat is None:
         raise InvalidArgumentError("give a folder for the programs, or a fat container for them, or both")
     folder = asked(folder)
     with _core.Inputs():
-        plan = plan_shared_weights(
-            _by_name(programs),
-            least_size=least_size,
-            container=fat is not None,
-            align=align,
-            split_max_size=split_max_size,
-        )
+        plan = plan_shared_weights(_by_name(programs), container=fat is not None, **options)
         files: list[tuple[_core.FilePlan, OutputLike]] = []
         if plan.shards:
             files += shard_outputs(plan.shards, weights)

@@ -102,3 +102,11 @@ SourceLike: TypeAlias = (
 OutputLike: TypeAlias = str | os.PathLike[str] | int | WritableFile
 TensorLike: TypeAlias = Tensor | CheckpointTensor | TensorOfTorch | ArrayOfNumPy
 DtypeLike: TypeAlias = str | DtypeOfLibrary | type[Any]
+
+FORMS = {
+    "SourceLike": "a path; a buffer (bytes, memoryview, mmap, a NumPy array, a torch tensor on the CPU of any dtype), "
+    "which is never copied; a readable and seekable binary file; a Source; or a list of these.",
+    "OutputLike": "a path; an open descriptor; or an object with write().",
+    "TensorLike": "a Tensor, a CheckpointTensor, a tensor of torch's on the CPU, or an array of NumPy's.",
+}
+"""The forms of arguments, for people, by the names of their types."""

@@ -7,11 +7,12 @@ import functools
 import sys
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 from etstream import _arguments, _core
 from etstream._buffers import bytes_at, bytes_of_array, bytes_of_storage, expect_elements, in_memory, tensor_bytes
 from etstream._errors import UnsupportedError
+from etstream._options import Unpack, keywords_of
 
 _BytesFrom = Callable[[int, int], memoryview]
 
@@ -159,27 +160,25 @@ def dlpack(tensor: _core.Tensor | _core.CheckpointTensor, **options: Any) -> Any
     return array.__dlpack__(**options)
 
 
-def compare(
-    expected: Any,
-    actual: Any,
-    *,
-    rtol: float = 1e-5,
-    atol: float = 1e-8,
-    integer: int = 0,
-    nan_equal: bool = True,
-) -> _core.Comparison:
-    """Compares two values of one kind that TestCase takes; of tensors, compares each element.
+class Tolerance(TypedDict, total=False):
+    """The largest difference between an actual value and the expected one."""
 
-    Args:
-        rtol, atol: floating-point elements and doubles agree if |actual - expected| <= atol + rtol * |expected|.
-        integer: the most by which integers may differ. Elements of bool and of types of bits have to have the same
-            bits.
-        nan_equal: whether NaN agrees with NaN.
+    rtol: Annotated[float, 1e-5, """floating-point elements and doubles agree if |actual - expected| <= atol + rtol *
+        |expected|. The default is ExecuTorch's, as that of atol."""]
+    atol: Annotated[float, 1e-8, "see rtol."]
+    integer: Annotated[int, 0, """the most by which integers may differ; rounding in quantized outputs takes 1. Elements
+        of bool and of types of bits have to have the same bits."""]
+    nan_equal: Annotated[bool, True, "whether NaN agrees with an expected NaN."]
+
+
+@keywords_of(Tolerance)
+def compare(expected: Any, actual: Any, **tolerance: Unpack[Tolerance]) -> _core.Comparison:
+    """Compares two values of one kind that TestCase takes; of tensors, compares each element.
 
     Raises InvalidArgumentError for tensors of different dtypes or shapes, and for other values that can't be compared.
     """
-    integer = _arguments.integer("integer", integer, _arguments.UINT64)
-    return _core.compare(expected, actual, rtol=rtol, atol=atol, integer=integer, nan_equal=nan_equal)
+    tolerance["integer"] = _arguments.integer("integer", tolerance["integer"], _arguments.UINT64)
+    return _core.compare(expected, actual, **tolerance)
 
 
 def _label(tensor: _core.Tensor | _core.CheckpointTensor) -> str:

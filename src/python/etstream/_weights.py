@@ -6,11 +6,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, overload
 
 from etstream import _core
 from etstream._arguments import alignment, asked, by_name, dtype_name, integer, names, size
 from etstream._errors import InvalidArgumentError
+from etstream._options import Unpack, keywords_of
 from etstream._programs import is_path, shard_outputs
 from etstream._progress import Progress
 from etstream._types import DtypeLike, OutputLike, TensorLike
@@ -25,19 +26,34 @@ OneOfWeights = str | os.PathLike[str] | _core.Checkpoint | Mapping[str, TensorLi
 WeightsLike = OneOfWeights | Sequence[OneOfWeights]
 
 
+class TensorDataOptions(TypedDict, total=False):
+    """The options of weights."""
+
+    rules: Annotated[Rules | None, None, """the rules that rename, cut and leave out tensors: the name of ready-made
+        ones, such as "llama", from Hugging Face's names to those of ExecuTorch's Transformer; the path of a JSON file;
+        or the content of one. A RulesWarning tells of rules that no tensor matches, and of tensors without a rule.
+        Ready-made rules are refused if config.json beside the checkpoint has a model_type that they are not for."""]
+    head_dim: Annotated[int | None, None, """the number of rows of a query or key projection that make up a head, if
+        rules ask for it; by default config.json beside the checkpoint has it."""]
+    only: Annotated[str | Iterable[str], (), "patterns, with * and ?, of the new names of tensors to take."]
+    dtype: Annotated[DtypeLike | Mapping[str, DtypeLike] | None, None, """the type that floating-point tensors are
+        converted to while they are written: torch.bfloat16, numpy.float16, or a name such as "bfloat16" or "bf16"; or
+        types by patterns of names, of which the last that matches counts. The results have the same bits as
+        torch's."""]
+    share_equal: Annotated[bool, True, "store equal bytes once; to find them, tensors of one size are read."]
+    allow_opaque: Annotated[bool, False, """take tensors of types that ExecuTorch does not have, such as quantised
+        blocks, as data without a layout, which a backend asks for by name."""]
+    segment_alignment: Annotated[int | str | None, None, """the alignment of each tensor, in bytes, a power of two up to
+        2**30: an int, or a str such as "4K"; 128 by default."""]
+    as_of: Annotated[str | None, None, """the release of ExecuTorch, "1.0" or later, whose bytes the file gets; "1.0"
+        aligned to 16."""]
+    partial: Annotated[bool, False, """take each file of a set by itself, and only those files of an index that are
+        there; see Checkpoint."""]
+
+
+@keywords_of(TensorDataOptions)
 def plan_tensor_data(
-    inputs: WeightsLike,
-    *,
-    format: WeightFormat = "ptd",
-    rules: Rules | None = None,
-    head_dim: int | None = None,
-    only: str | Iterable[str] = (),
-    dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
-    share_equal: bool = True,
-    allow_opaque: bool = False,
-    segment_alignment: int | str | None = None,
-    as_of: str | None = None,
-    partial: bool = False,
+    inputs: WeightsLike, *, format: WeightFormat = "ptd", **options: Unpack[TensorDataOptions]
 ) -> _core.FilePlan:
     """Returns the plan of weights: tensor data (.ptd) that programs ask for, or a safetensors file.
 
@@ -48,22 +64,6 @@ def plan_tensor_data(
             etstream's, such as a state_dict, in place where they are contiguous); or a list of these, in which tensors
             of one name must be equal.
         format: "ptd", or "safetensors", byte for byte as the safetensors library writes it.
-        rules: the rules that rename, cut and leave out tensors: the name of ready-made ones, such as "llama", from
-            Hugging Face's names to those of ExecuTorch's Transformer; the path of a JSON file; or the content of one. A
-            RulesWarning tells of rules that no tensor matches, and of tensors without a rule. Ready-made rules are
-            refused if config.json beside the checkpoint has a model_type that they are not for.
-        head_dim: the number of rows of a query or key projection that make up a head, if rules ask for it; by default
-            config.json beside the checkpoint has it.
-        only: patterns, with * and ?, of the new names of tensors to take.
-        dtype: the type that floating-point tensors are converted to while they are written: torch.bfloat16,
-            numpy.float16, or a name such as "bfloat16" or "bf16"; or types by patterns of names, of which the last that
-            matches counts. The results have the same bits as torch's.
-        share_equal: store equal bytes once; to find them, tensors of one size are read.
-        allow_opaque: take tensors of types that ExecuTorch does not have, such as quantised blocks, as data without a
-            layout, which a backend asks for by name.
-        segment_alignment: the alignment of each tensor, in bytes, a power of two up to 2**30; 128 by default.
-        as_of: the release of ExecuTorch, "1.0" or later, whose bytes the file gets; "1.0" aligned to 16.
-        partial: take each file of a set by itself, and only those files of an index that are there; see Checkpoint.
 
     Raises:
         UnsupportedError: a file is of another kind; the format does not have a tensor's type.
@@ -74,101 +74,65 @@ def plan_tensor_data(
         TypeError: a tensor, which the message names, is quantized, or is made of others as torchao's are, or has no
             data.
     """
-    checkpoint = _changed(inputs, rules, head_dim, only, dtype, partial)
-    aligned = alignment("segment_alignment", segment_alignment)
-    (plan,) = _core.plan_checkpoint(checkpoint, format, share_equal, allow_opaque, aligned, as_of)
+    (plan,) = _planned(inputs, format, options)
     return plan
 
 
-def _changed(
-    inputs: WeightsLike,
-    rules: Rules | None,
-    head_dim: int | None,
-    only: str | Iterable[str],
-    dtype: DtypeLike | Mapping[str, DtypeLike] | None,
-    partial: bool,
-) -> _core.Checkpoint:
-    """Returns a checkpoint of all tensors of the inputs, under their new names and types."""
+def _planned(
+    inputs: WeightsLike, format: WeightFormat, options: TensorDataOptions, max_size: int | None = None
+) -> list[_core.FilePlan]:
+    """Returns the plan of all tensors of the inputs, under their new names and types; with max_size those of shards."""
     given: Any = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+    rules, only, dtype = options["rules"], options["only"], options["dtype"]
     if dtype is None:
         dtype = {}
     by_glob = by_name("dtype", dtype) if isinstance(dtype, Mapping) else [("*", dtype)]
     dtypes = [(glob, dtype_name("dtype", one)) for glob, one in by_glob]
     checkpoint, report = _core.changed_checkpoint(
-        checkpoints_of(given, partial),
+        checkpoints_of(given, options["partial"]),
         json.dumps(rules).encode() if isinstance(rules, Mapping) else rules,
-        integer("head_dim", head_dim),
+        integer("head_dim", options["head_dim"]),
         names("only", [only] if isinstance(only, str) else only),
         dtypes,
     )
     if report is not None:
         _warn("rule", report.unmatched_rules, "no tensor to apply to")
         _warn("tensor", report.left_over_keys, "no rule applies, the name stays")
-    return checkpoint
+    aligned = alignment("segment_alignment", options["segment_alignment"])
+    return _core.plan_checkpoint(
+        checkpoint, format, options["share_equal"], options["allow_opaque"], aligned, options["as_of"], max_size
+    )
 
 
+@keywords_of(TensorDataOptions, plan_tensor_data)
 def write_tensor_data(
     inputs: WeightsLike,
     output: OutputLike,
     *,
     format: WeightFormat = "ptd",
-    rules: Rules | None = None,
-    head_dim: int | None = None,
-    only: str | Iterable[str] = (),
-    dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
-    share_equal: bool = True,
-    allow_opaque: bool = False,
-    segment_alignment: int | str | None = None,
-    as_of: str | None = None,
     max_disk: int | str | None = None,
-    partial: bool = False,
     sync: bool = True,
     progress: Progress | bool | None = None,
+    **options: Unpack[TensorDataOptions],
 ) -> _core.FilePlan:
-    """Writes weights: plans them as plan_tensor_data() does, and writes them as FilePlan.write() does.
-
-    Args:
-        max_disk: the most bytes that the file may have. It is needed if tensors share their data in the inputs and the
-            file would have over 4 times the inputs' size; see FilePlan.write().
-
-    The other arguments are those of plan_tensor_data(). Returns the plan, whose size is that of the file.
-    """
+    """Writes weights as plan_tensor_data() plans them. Returns the plan, whose size is that of the file."""
     inputs = asked(inputs)
     with _core.Inputs(inputs):
-        plan = plan_tensor_data(
-            inputs,
-            format=format,
-            rules=rules,
-            head_dim=head_dim,
-            only=only,
-            dtype=dtype,
-            share_equal=share_equal,
-            allow_opaque=allow_opaque,
-            segment_alignment=segment_alignment,
-            as_of=as_of,
-            partial=partial,
-        )
+        plan = plan_tensor_data(inputs, format=format, **options)
         plan.write(output, sync=sync, progress=progress, max_disk=max_disk)
     return plan
 
 
+@keywords_of(TensorDataOptions, plan_tensor_data)
 def write_tensor_data_shards(
     inputs: WeightsLike,
     output: str | os.PathLike[str],
     *,
     max_size: int | str,
-    only: str | Iterable[str] = (),
-    dtype: DtypeLike | Mapping[str, DtypeLike] | None = None,
-    rules: Rules | None = None,
-    head_dim: int | None = None,
-    share_equal: bool = True,
-    allow_opaque: bool = False,
-    segment_alignment: int | str | None = None,
-    as_of: str | None = None,
     max_disk: int | str | None = None,
-    partial: bool = False,
     sync: bool = True,
     progress: Progress | bool | None = None,
+    **options: Unpack[TensorDataOptions],
 ) -> list[str]:
     """Writes tensor data as several files (shards). Either all of them appear, or none does.
 
@@ -177,25 +141,15 @@ def write_tensor_data_shards(
 
     Args:
         output: the path that the files are named after: "w.ptd" gives "w-00001-of-00003.ptd".
-        max_size: the most bytes of data in each file.
+        max_size: the most bytes of data in each file, an int or a str such as "2G".
 
-    The other arguments are those of write_tensor_data(). Returns the paths.
+    Returns the paths.
 
     Raises:
         InvalidArgumentError: a tensor is larger than max_size.
     """
     with _core.Inputs():
-        checkpoint = _changed(inputs, rules, head_dim, only, dtype, partial)
-        plans = _core.plan_checkpoint(
-            checkpoint,
-            "ptd",
-            share_equal,
-            allow_opaque,
-            alignment("segment_alignment", segment_alignment),
-            as_of,
-            size("max_size", max_size),
-        )
-        files = shard_outputs(plans, output)
+        files = shard_outputs(_planned(inputs, "ptd", options, size("max_size", max_size)), output)
         _core.write_plans(files, sync=sync, progress=progress, max_disk=max_disk)
     return [str(path) for _, path in files]
 
@@ -208,10 +162,8 @@ def save_ptd(
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.FilePlan:
-    """Writes tensors by name, such as a state_dict, to a .ptd file: write_tensor_data() with its defaults.
-
-    Returns the plan, whose size is that of the file.
-    """
+    """Writes tensors by name, such as a state_dict, to a .ptd file, as write_tensor_data() does by default. Returns the
+    plan, whose size is that of the file."""
     return write_tensor_data(tensors, output, sync=sync, progress=progress, max_disk=max_disk)
 
 

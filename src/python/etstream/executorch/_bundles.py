@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from etstream import _core
 from etstream._buffers import exported, mapped
-from etstream._bundles import BundleFormat, TestCases, suites_of
+from etstream._bundles import BundleOptions, TestCases, plan_bundle, suites_of
 from etstream._errors import UnsupportedError
+from etstream._options import Unpack, keywords_of
 from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
 from etstream._writers import installed_executorch, installed_flatbuffers
@@ -27,26 +28,24 @@ if TYPE_CHECKING:
 _FEATURE = "save_bundled_program()"
 
 
-def plan_bundled_program(
-    bundled_program: Bundle,
-    *,
-    format: BundleFormat = "bp08",
-    hash: bool = True,
-    unchecked: bool = False,
-) -> _core.FilePlan:
+@keywords_of(BundleOptions)
+def plan_bundled_program(bundled_program: Bundle, **options: Unpack[BundleOptions]) -> _core.FilePlan:
     """Returns the plan of a bundle (.bpte) of a program whose `.buffer` is never made.
 
     Args:
-        bundled_program: ExecuTorch's BundledProgram; or an ExecutorchProgramManager and test cases for its methods,
-            in every form that etstream.plan_bundle() takes. Suites are sorted by their methods' names.
-        format, hash, unchecked: see etstream.plan_bundle(). BP08 gives the bytes of
-            serialize_from_bundled_program_to_flatbuffer, except for tensors that are not contiguous in the method, such
-            as channels-last ones. ExecuTorch writes their elements contiguously, and its runtime takes them for
-            elements in the method's order; here they are in that order.
+        bundled_program: ExecuTorch's BundledProgram; or a pair, `(manager, cases)`, of an ExecutorchProgramManager and
+            test cases for its methods: the path of a JSON file of test cases; or a mapping of each method to its cases
+            or its suite; or one suite, or several. Cases and suites are etstream's, or ExecuTorch's MethodTestCase and
+            MethodTestSuite. Suites are sorted by their methods' names.
+
+    By default the bytes are those that the installed ExecuTorch's serialize_from_bundled_program_to_flatbuffer gives,
+    except for tensors that are not contiguous in the method, such as channels-last ones. ExecuTorch writes their
+    elements contiguously, and its runtime takes them for elements in the method's order; here they are in that order.
 
     Raises:
         TypeError: it is another object, such as an EdgeProgramManager.
-        InvalidArgumentError, TooLargeError: see etstream.plan_bundle().
+        InvalidArgumentError: the test cases do not fit the program (the message names method, case and value).
+        TooLargeError: a BP08 file would be over 2 GiB.
     """
     cases: TestCases
     if isinstance(bundled_program, tuple):
@@ -61,33 +60,21 @@ def plan_bundled_program(
             program = program_source(bundled_program.executorch_program)
         else:
             program = _core.Source.file(attribute(_FEATURE, bundled_program, "_pte_file_path"))
-    return _core.plan_bundle(
-        program,
-        sorted(suites_of(cases), key=lambda suite: suite.method_name),
-        format=format,
-        hash=hash,
-        program_alignment=32,
-        unchecked=unchecked,
-        as_of=installed_executorch(),
-        flatbuffers=installed_flatbuffers(),
-    )
+    options["as_of"] = options["as_of"] or installed_executorch()
+    return plan_bundle(program, sorted(suites_of(cases), key=lambda suite: suite.method_name), **options)
 
 
+@keywords_of(BundleOptions, plan_bundled_program)
 def save_bundled_program(
     bundled_program: Bundle,
     output: OutputLike,
     *,
-    format: BundleFormat = "bp08",
-    hash: bool = True,
-    unchecked: bool = False,
     sync: bool = True,
     progress: Progress | bool | None = None,
+    **options: Unpack[BundleOptions],
 ) -> _core.FilePlan:
-    """Writes a bundle: plans it as plan_bundled_program() does, and writes it as etstream.FilePlan.write() does.
-
-    Returns the plan, whose size is that of the file.
-    """
-    plan = plan_bundled_program(bundled_program, format=format, hash=hash, unchecked=unchecked)
+    """Writes a bundle as plan_bundled_program() plans it. Returns the plan, whose size is that of the file."""
+    plan = plan_bundled_program(bundled_program, **options)
     plan.write(output, sync=sync, progress=progress)
     return plan
 

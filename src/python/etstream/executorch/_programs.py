@@ -147,7 +147,7 @@ def save_program(
             MODEL.names.json beside MODEL.pte, where etstream.inspect(), diff() and the command look for it. It has the
             parameters that a backend took as they were, and those that XNNPACK transformed within install(names=True)
             or low_memory_export(names=True).
-        output, sync, progress: see etstream.FilePlan.write(); a path is replaced atomically, together with the names.
+        output: where the program goes; a path is replaced atomically, together with the names.
 
     The bytes are those of manager.write_to_file(). Raises TypeError for another object, such as an EdgeProgramManager.
     """
@@ -179,8 +179,9 @@ def save_tensor_data(
     """Writes the tensor data of an ExecutorchProgramManager, a .ptd file for each tag, into a folder.
 
     Returns the files' paths. All are replaced together, or none is; bytes and names are those of
-    manager.write_tensor_data_to_file(). `names` is as in save_program(); True means NAME.names.json beside each
-    NAME.ptd. Raises TypeError as save_program() does, and InvalidArgumentError for a tag that is a path.
+    manager.write_tensor_data_to_file(). `names` is the path of a JSON file that says which parameter became which key,
+    or True for NAME.names.json beside each NAME.ptd; see save_program(). Raises TypeError as save_program() does, and
+    InvalidArgumentError for a tag that is a path.
     """
     folder, names = asked(folder), asked(names)
     files: list[tuple[_core.FilePlan, OutputLike]] = []

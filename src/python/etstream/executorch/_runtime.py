@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
@@ -16,8 +16,9 @@ from typing import Any
 from etstream import _core, verify
 from etstream._arguments import asked, several
 from etstream._errors import Error, ExecutionError, NoSuchNameError, UnsupportedError
+from etstream._options import Unpack, keywords_of
 from etstream._types import SourceLike
-from etstream._values import torch_tensor
+from etstream._values import Tolerance, compare, torch_tensor
 from etstream.executorch._internals import needed
 from etstream.executorch._refusals import Attempt, refusal
 from etstream.executorch._weights import Weights, WeightsOfProgram
@@ -104,16 +105,8 @@ class Bundle(_core.BundledProgramFile):
         """The methods that have test cases, in the order of the file, and the number of test cases of each."""
         return {method: count for method, (_, count) in self._suites_by_method().items()}
 
-    def verify(
-        self,
-        method: str = "forward",
-        case: int = 0,
-        *,
-        rtol: float = 1e-5,
-        atol: float = 1e-8,
-        integer: int = 0,
-        nan_equal: bool = True,
-    ) -> CaseResult:
+    @keywords_of(Tolerance)
+    def verify(self, method: str = "forward", case: int = 0, **tolerance: Unpack[Tolerance]) -> CaseResult:
         """Runs a test case, and compares its outputs with those that it expects.
 
         The program is loaded again for each test case, so that nothing is left over from another one. Before the run,
@@ -122,10 +115,6 @@ class Bundle(_core.BundledProgramFile):
         Args:
             method: the method's name. If a bundle has several suites for it, the first counts, as for ExecuTorch.
             case: the test case's index in the suite.
-            rtol, atol: floating-point elements and doubles pass if |actual - expected| <= atol + rtol *
-                |expected|. The defaults are ExecuTorch's.
-            integer: the most by which integers may differ; rounding in quantized outputs takes 1.
-            nan_equal: whether NaN agrees with an expected NaN.
 
         Raises:
             NoSuchNameError: the bundle has no such method or test case.
@@ -144,28 +133,24 @@ class Bundle(_core.BundledProgramFile):
         suite, count = suites[method]
         if not 0 <= case < count:
             raise NoSuchNameError.about(self._name, f"method {method!r} has {count} test cases, and no {case}")
-        compare = partial(_core.compare, rtol=rtol, atol=atol, integer=integer, nan_equal=nan_equal)
-        return self._verify(suite, method, case, compare)
+        return self._verify(suite, method, case, tolerance)
 
-    def verify_all(
-        self, *, rtol: float = 1e-5, atol: float = 1e-8, integer: int = 0, nan_equal: bool = True
-    ) -> BundleResult:
+    @keywords_of(Tolerance)
+    def verify_all(self, **tolerance: Unpack[Tolerance]) -> BundleResult:
         """Runs each test case as verify() does, and raises what verify() raises at the first one that can't be run."""
-        compare = partial(_core.compare, rtol=rtol, atol=atol, integer=integer, nan_equal=nan_equal)
         return BundleResult(
             tuple(
-                self._verify(suite, method, case, compare)
+                self._verify(suite, method, case, tolerance)
                 for suite, (method, count) in enumerate(_core.suite_sizes(self))
                 for case in range(count)
             )
         )
 
-    def _verify(
-        self, suite: int, method: str, case: int, compare: Callable[[Any, Any], _core.Comparison]
-    ) -> CaseResult:
+    def _verify(self, suite: int, method: str, case: int, tolerance: Tolerance) -> CaseResult:
         test_case = _core.fitted_test_case(self, suite, case)
         actual = self._run(method, case, [_to_torch(value) for value in test_case.inputs])
-        return CaseResult(method, case, tuple(map(compare, test_case.expected_outputs, actual)))
+        outputs = map(partial(compare, **tolerance), test_case.expected_outputs, actual)
+        return CaseResult(method, case, tuple(outputs))
 
     def _run(self, method: str, case: int, inputs: list[Any]) -> list[Any]:
         load = _runtime_function("Bundle.verify()", "_load_for_executorch_from_buffer")

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Annotated, Any, Protocol, TypedDict
 
 import torch
 from etstream import _core, plan_fat_container, plan_program, plan_shared_weights
 from etstream._arguments import asked, several
 from etstream._errors import Error, InvalidArgumentError, NoSuchNameError
+from etstream._options import Unpack, keywords_of
 from etstream._progress import Progress
 from etstream.executorch._internals import needed
 from etstream.executorch._low_memory import low_memory_export
@@ -25,8 +26,6 @@ from etstream.executorch._programs import program_source
 if TYPE_CHECKING:
     from executorch.exir.backend.backend_details import PreprocessResult
     from torch.export import ExportedProgram
-
-_PAGE = 4096
 
 
 class Recipe(Protocol):
@@ -192,18 +191,30 @@ class Specialized:
         return "\n".join(lines)
 
 
+class SpecializeOptions(TypedDict, total=False):
+    """The options of lowering a program by several recipes."""
+
+    recipes: Annotated[_Recipes, ("xnnpack",), """names that register_recipe() knows, which name the payloads too; or a
+        mapping of payloads' names, of 1 to 32 characters of ASCII, to recipes or such names. The order is that in which
+        a reader prefers the payloads."""]
+    fallback: Annotated[str | None, "portable", """the name of the recipe for the last payload, which runs everywhere;
+        None for no such payload."""]
+    spill: Annotated[str | os.PathLike[str] | None, None, """the folder of large blocks of memory, which the results of
+        recipes lie in meanwhile too; by default $TMPDIR, or /var/tmp. See low_memory_export()."""]
+    limit: Annotated[int | str | None, None, """the most bytes of large blocks in memory, at least 1 MiB: an int, or a
+        str such as "4G"."""]
+
+
+@keywords_of(SpecializeOptions)
 def specialize(
     exported_program: ExportedProgram,
     output: str | os.PathLike[str],
     *,
-    recipes: _Recipes = ("xnnpack",),
-    fallback: str | None = "portable",
     weights: str | os.PathLike[str] | None = None,
-    align: int | str = _PAGE,
-    spill: str | os.PathLike[str] | None = None,
-    limit: int | str | None = None,
+    align: int | str = 4096,
     sync: bool = True,
     progress: Progress | bool | None = None,
+    **options: Unpack[SpecializeOptions],
 ) -> Specialized:
     """Lowers a program by several recipes, and writes a fat container of the results, with one copy of the weights.
 
@@ -217,16 +228,10 @@ def specialize(
     Args:
         exported_program: a program of torch.export's, or one in the edge dialect. Recipes may not write to its tensors.
         output: where the container goes; replaced atomically, together with the weights.
-        recipes: names that register_recipe() knows, which name the payloads too; or a mapping of payloads' names, of 1
-            to 32 characters of ASCII, to recipes or such names. The order is that in which a reader prefers the
-            payloads.
-        fallback: the name of the recipe for the last payload, which runs everywhere; None for no such payload.
         weights: where to write the .ptd file with the data that several programs share; by default beside the
             container, with the suffix .ptd, where load_fat() finds it. The file is left as it was if they share
             nothing.
         align: the alignment of payloads in the container, in bytes; a page's size lets each be mapped.
-        spill, limit: see low_memory_export(). The results of recipes lie in the same folder meanwhile.
-        sync, progress: see etstream.FilePlan.write().
 
     Raises:
         RecipeError: a recipe failed, which it names; or it wrote to the tensors of the program.
@@ -237,7 +242,7 @@ def specialize(
     shared_path = str(Path(output).with_suffix(".ptd")) if weights is None else asked(weights)
     if os.path.abspath(shared_path) == os.path.abspath(output):
         raise InvalidArgumentError(f"the container and its weights are both to be {output!r}")
-    with _specialized(exported_program, recipes, fallback, align, spill, limit) as made:
+    with _specialized(exported_program, align, options) as made:
         files: list[tuple[_core.FilePlan, str]] = [(made.container, output)]
         if made.weights is not None:
             files.insert(0, (made.weights, shared_path))
@@ -252,22 +257,20 @@ def specialize(
         )
 
 
+@keywords_of(SpecializeOptions)
 def specialized_preprocess(
     exported_program: ExportedProgram,
     *,
-    recipes: _Recipes = ("xnnpack",),
-    fallback: str | None = "portable",
     align: int | str = 1,
     external_tag: str | None = "weights",
-    spill: str | os.PathLike[str] | None = None,
-    limit: int | str | None = None,
+    **options: Unpack[SpecializeOptions],
 ) -> PreprocessResult:
     """Returns the same as a backend's preprocess(): the container as the processed bytes, and the shared weights as
     named data, each with its tensor's layout.
 
     Args:
         exported_program: the program that preprocess() was given.
-        recipes, fallback, align, spill, limit: see specialize().
+        align: the alignment of payloads in the container, in bytes.
         external_tag: the .ptd file that the weights go to, as in NamedDataStore.add_named_data(). With None they go to
             the program itself, which has no layouts: a program that asks for tensors, as portable ones do, does not get
             them from there.
@@ -281,7 +284,7 @@ def specialized_preprocess(
         "executorch.extension.flat_tensor.serialize.serialize:FlatTensorSerializer",
         "executorch.exir._serialize._cord:Cord",
     )
-    with _specialized(exported_program, recipes, fallback, align, spill, limit) as made:
+    with _specialized(exported_program, align, options) as made:
         store = output_type(buffers=[], pte_data={}, external_data={})
         if made.weights is not None:
             payload = serializer().deserialize(cord(bytes(made.weights)))
@@ -304,20 +307,12 @@ class _Made:
 
 
 @contextmanager
-def _specialized(
-    exported_program: ExportedProgram,
-    recipes: _Recipes,
-    fallback: str | None,
-    align: int | str,
-    spill: str | os.PathLike[str] | None,
-    limit: int | str | None,
-) -> Iterator[_Made]:
-    spill = asked(spill)
-    chosen = _chosen_recipes(recipes, fallback)
+def _specialized(exported_program: ExportedProgram, align: int | str, options: SpecializeOptions) -> Iterator[_Made]:
+    chosen, spill = _chosen_recipes(options["recipes"], options["fallback"]), asked(options["spill"])
     plan_fat_container(dict.fromkeys(chosen, b""), align=align)  # checks the names and the alignment before the work
     with ExitStack() as files:
         programs = {}
-        with low_memory_export(spill=spill, limit=limit):
+        with low_memory_export(spill, limit=options["limit"]):
             for name, recipe in chosen.items():
                 file = files.enter_context(tempfile.TemporaryFile(dir=spill or os.environ.get("TMPDIR", "/var/tmp")))
                 _run(name, recipe, exported_program, file)
