@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import pydoc
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import etstream
@@ -138,6 +140,22 @@ def test_help_names_the_forms_of_arguments() -> None:
         assert "FilePlan.write():\n" in said and "progress(done, total)" in said, function
     assert "TensorLike:\n    a Tensor, " in (etstream.save_ptd.__doc__ or "")
     assert "a pair, `(manager, cases)`" in (etstream.executorch.save_bundled_program.__doc__ or "")
+
+
+def public(module: ModuleType) -> set[str]:
+    return {name for name in dir(module) if not name.startswith("_")}
+
+
+def test_dir_shows_what_is_public_and_no_more() -> None:
+    names = ("etstream", "etstream.executorch", "etstream.profile", "etstream.aot_arm_compiler")
+    modules = {name: importlib.import_module(name) for name in names}
+    submodules = {name.partition(".")[2] for name in names[1:]}
+    for name, module in modules.items():
+        own = {one for one in module.__all__ if not one.startswith("_")}
+        assert public(module) == own | (submodules if name == "etstream" else set()), name
+    assert {"__doc__", "__file__", "__version__"} <= set(dir(etstream))
+    script = "import etstream; print([name for name in dir(etstream) if name in ('executorch', 'annotations')])"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "[]\n"
 
 
 def test_without_docstrings_the_package_works() -> None:

@@ -154,3 +154,4 @@ for _kind in (Checkpoint, FatContainerFile):
 del _kind, _name
 
 _present(_sys.modules[__name__])
+del annotations

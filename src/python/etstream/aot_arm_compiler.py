@@ -31,7 +31,13 @@ if TYPE_CHECKING:
     from executorch.devtools.bundled_program.config import MethodTestSuite
     from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
 
+__all__ = ["main"]
+
 _COMPILER = "executorch.backends.arm.scripts.aot_arm_compiler"
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def main() -> None:

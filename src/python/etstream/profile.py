@@ -17,7 +17,13 @@ import threading
 import time
 from collections import Counter
 
+__all__ = ["phase"]
+
 _LOG = "ETSTREAM_PROFILE"
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class _Phase(contextlib.ContextDecorator):

@@ -83,3 +83,4 @@ __all__ = [
 ]
 
 _present(_sys.modules[__name__])
+del annotations
