@@ -43,8 +43,8 @@ def plan_pte_file(
 
     Args:
         pte_file: the program and its data; any source may stand for bytes, and is read when the plan is written.
-        extract_delegate_segments, segment_alignment, constant_tensor_alignment, delegate_alignment: see
-            serialize_pte_binary; alignments are in bytes.
+        extract_delegate_segments: put the data of delegates into segments, not into the flatbuffer.
+        segment_alignment, constant_tensor_alignment, delegate_alignment: powers of two, in bytes; None for 16.
 
     Raises:
         InvalidArgumentError: an alignment is not allowed, or the program refers to data that is not there.

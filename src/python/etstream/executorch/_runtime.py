@@ -309,8 +309,8 @@ def load_fat(
 
     Args:
         path: the container's path. Neither the container nor the weights may change while the program is open.
-        weights: the path of the .ptd file that the payloads share, or several as in open_bundle(); by default the file
-            beside the container that has its name with the suffix .ptd, if there is one.
+        weights: the path of the .ptd file that the payloads share, or of the first of several shards, or a list of
+            paths; by default the file beside the container that has its name with the suffix .ptd, if there is one.
         prefer: names of payloads to try before the others, which follow in the container's order. Names that the
             container lacks are skipped.
 
