@@ -58,11 +58,11 @@ package_environment() {
 # SUITE ARCHITECTURE FOLDER PACKAGE...
 debian_root() {
   local apt=$1 suite=$2 architecture=$3 folder=$4
-  [ ! -e "$folder/ready" ] || return 0
+  [ "$(cat "$folder/ready" 2>/dev/null)" != "${*:5}" ] || return 0
   debian_apt "$apt" "$suite" "$architecture" install --download-only --yes --no-install-recommends "${@:5}"
   debian_unpack "$folder" "$apt"/cache/archives/*.deb
   mkdir -p "$folder"/{dev,etc,proc,root,sys,tmp,var/tmp}
-  touch "$folder/ready"
+  echo "${*:5}" >"$folder/ready"
 }
 
 # Unpacks the files of packages themselves, without their dependencies. debian_files APT_FOLDER SUITE ARCHITECTURE

@@ -80,12 +80,14 @@ struct ProfileJump {
     std::string file;
     std::int32_t line = 0;
     std::string function;
+
+    bool operator==(const Caller&) const = default;
   };
   std::int32_t process = 0;
   std::string phase;            // the innermost of the process, or of one above it; empty if it was in none
   double begin = 0;             // seconds since the command began; with callers, that of the jump before
   double time = 0;              // the end
-  std::uint64_t anonymous = 0;  // at the end, in bytes
+  std::uint64_t anonymous = 0;  // at the end, in bytes; with callers, with the blocks in its heap
   std::uint64_t by = 0;         // the growth; with callers, over its peak at the jump before; in bytes
   std::vector<Caller> callers;  // innermost first; empty for a thread that is not Python's
 };
@@ -96,6 +98,16 @@ struct ProfileLine {
   ProfileJump::Caller caller;
   std::uint64_t by = 0;  // the sum, in bytes
   std::uint32_t jumps = 0;
+};
+
+/// Blocks of 1 MiB and more in the heap of `etstream run` that were in use when all processes had most, by
+/// the jump in which they came: its callers made them, or called what did.
+struct ProfileBlocks {
+  std::int32_t process = 0;
+  std::vector<ProfileJump::Caller> callers;  // as of the jump; empty if none came within 0.2 s
+  std::uint64_t size = 0;                    // of all, in bytes
+  std::uint32_t blocks = 0;                  // their number
+  std::uint64_t repeated = 0;                // of those that look like another block of all these, in bytes
 };
 
 /// The result of profiling a command.
@@ -114,6 +126,7 @@ struct Profile {
   std::vector<ProfileSample> samples;     // at most 4096, each with the peaks of its interval
   std::vector<ProfileJump> jumps;         // in order of time; without callers at most 20
   std::vector<ProfileLine> lines;         // with callers, the largest first
+  std::vector<ProfileBlocks> blocks;      // with callers and a heap, the largest first
   std::vector<std::string> notes;         // what could not be measured, for people
 };
 

@@ -51,6 +51,14 @@ static void to_json(Json& out, const ProfileLine& line) {
          {"jumps", line.jumps}};
 }
 
+static void to_json(Json& out, const ProfileBlocks& blocks) {
+  out = {{"process", blocks.process},
+         {"callers", blocks.callers},
+         {"size", blocks.size},
+         {"blocks", blocks.blocks},
+         {"repeated", blocks.repeated}};
+}
+
 /// Returns the samples as a list for each of their members.
 static Json columns_of(const std::vector<ProfileSample>& samples) {
   const auto none = Json::array();
@@ -80,6 +88,7 @@ nlohmann::ordered_json profile_to_json(const Profile& profile) {
           {"samples", columns_of(profile.samples)},
           {"jumps", profile.jumps},
           {"lines", profile.lines},
+          {"blocks", profile.blocks},
           {"notes", profile.notes}};
 }
 

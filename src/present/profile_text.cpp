@@ -118,6 +118,22 @@ void print_lines(const std::vector<ProfileLine>& lines) {
   }
 }
 
+/// Prints what was in use at the peak, by the innermost callers.
+void print_blocks(const std::vector<ProfileBlocks>& blocks) {
+  if (blocks.empty()) return;
+  complain("  in use at the peak, in blocks of 1 MiB and more:\n");
+  for (std::size_t i = 0; i < blocks.size() && i < kMostJumps; ++i) {
+    const ProfileBlocks& made = blocks[i];
+    const std::string repeated =
+        made.repeated == 0 ? ""
+                           : text(", {} of it in blocks that look like others", readable_size(made.repeated));
+    complain("  {:>10} in {}{}, made by process {}{}\n", readable_size(made.size),
+             counted(made.blocks, "block"), repeated, made.process,
+             made.callers.empty() ? " when nothing told of callers" : "");
+    print_callers(made.callers);
+  }
+}
+
 std::string change(std::uint64_t before, std::uint64_t after) {
   return after >= before ? "+" + readable_size(after - before) : "-" + readable_size(before - after);
 }
@@ -214,6 +230,7 @@ void print_profile(const Profile& profile) {
   print_processes(profile.processes);
   print_jumps(profile.jumps);
   print_lines(profile.lines);
+  print_blocks(profile.blocks);
   for (const std::string& note : profile.notes) complain("  note: {}\n", note);
 }
 

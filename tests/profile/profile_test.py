@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,34 @@ else:
     main()
 if "exec" in sys.argv:
     os.execlp("sh", "sh", "-c", "sleep 0.1; head -c 300000000 /dev/zero | tail -c 250000000 >/dev/null")
+"""
+
+COPIES = """
+import time
+
+def load():
+    out = []
+    for i in range(4):
+        out.append(bytearray(bytes([i])) * (64 << 20))
+        time.sleep(0.05)
+    return out
+
+def repack(blocks):
+    out = []
+    for block in blocks:
+        out.append(bytearray(block))
+        time.sleep(0.05)
+    return out
+
+def scratch():
+    taken = bytearray(60 << 20)
+    time.sleep(0.05)
+
+time.sleep(0.1)
+scratch()
+raw = load()
+repacked = repack(raw)
+time.sleep(0.4)
 """
 
 
@@ -201,6 +230,29 @@ class Profile(unittest.TestCase):
                     self.assertTrue(jump["callers"][0]["file"].endswith("model.py"))
                 self.assertGreaterEqual(by["greedy"], 300 * MIB)
                 self.assertIn("greedy, ", done.stderr)
+
+    def test_what_is_in_use_at_the_peak_is_told_by_what_made_it(self) -> None:
+        script = self.folder / "copies.py"
+        script.write_text(COPIES)
+        run_python = [ETSTREAM, "run", "--spill", "/var/tmp", "--", sys.executable, script]
+        done = run("profile", "--callers", "--json", self.folder / "out.json", "--", *run_python)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads((self.folder / "out.json").read_text())["blocks"]
+        size: Counter[str] = Counter()
+        repeated: Counter[str] = Counter()
+        for made in found:
+            function = made["callers"][0]["function"] if made["callers"] else ""
+            size[function] += made["size"]
+            repeated[function] += made["repeated"]
+        # Each block of load() has a copy of repack(). That of scratch() is not in use any more.
+        for function in ("load", "repack"):
+            self.assertGreaterEqual(size[function], 256 * MIB, found)
+            self.assertGreaterEqual(repeated[function], 256 * MIB, found)
+        self.assertLess(size.total(), (512 + 64) * MIB)
+        self.assertRegex(done.stderr, r" MiB in \d+ blocks?, \d+\.\d MiB of it in blocks that look like others, made by process \d+\n +(load|repack), ")
+        # Memory that no heap serves is in no block.
+        done = run("profile", "--callers", "--json", self.folder / "out.json", "--", sys.executable, script)
+        self.assertEqual(json.loads((self.folder / "out.json").read_text())["blocks"], [])
 
     def test_where_no_python_can_tell_of_callers_a_note_says_so(self) -> None:
         for command in (["true"], [sys.executable, "-I", "-c", "taken = bytearray(200 << 20)"]):

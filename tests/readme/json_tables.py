@@ -81,8 +81,9 @@ COMMANDS = {
     "diff": ["diff model.bpte segmented.bpte --json", "diff model.pte small.pte --json", "diff model.pte model.pte --json",
              "diff delegated.pte other.pte --json"],
 }
-# The fields of programs with branches, and with delegates of other backends, which no file here has.
-UNSEEN = {"calls[].destination", "named_data_users"}
+# The fields of programs with branches, and with delegates of other backends, which no file here has, and those of blocks
+# in a heap, which not each build has.
+UNSEEN = {"calls[].destination", "named_data_users", *(f"blocks[].{field}" for field in ("process", "callers", "size", "blocks", "repeated"))}
 
 # A script that reports a phase as programs do.
 PHASE = """read seconds rest </proc/uptime

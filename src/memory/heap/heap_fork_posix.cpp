@@ -101,6 +101,7 @@ void Heap::after_fork_in_child() noexcept {
   own_use_.paged_out.store(0);
   own_use_.refused.store(0);
   use_ = &own_use_;
+  large_ = nullptr;
   // The child's thread has another number than the one that locked this.
   const ::pthread_rwlock_t unlocked = PTHREAD_RWLOCK_INITIALIZER;
   uses_ = unlocked;

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "memory/heap/in_use_posix.h"
 #include "memory/heap/say.h"
@@ -260,6 +261,7 @@ void* Heap::allocate(std::size_t size, std::size_t alignment, bool zeroed) noexc
         void* const address = address_of(block.first);
         if (zeroed) clear(address, size, block.first, fresh);
         use_->add(granules * kGranule);
+        note_block({block.first, granules});
         watch_limit();
         return address;
       }
@@ -350,6 +352,8 @@ bool Heap::resize(void* block, std::size_t size) noexcept {
   };
   if (granules < range.granules) {
     use_->remove((range.granules - granules) * kGranule);
+    forget_block(range);
+    note_block({range.first, granules});
     cut_to(granules);
     return true;
   }
@@ -372,6 +376,8 @@ bool Heap::resize(void* block, std::size_t size) noexcept {
     now += added.granules;
   }
   use_->grow((granules - range.granules) * kGranule);
+  forget_block(range);
+  note_block({range.first, granules});
   watch_limit();
   return true;
 }
@@ -437,6 +443,7 @@ void Heap::release(void* block) noexcept {
   const InUse use(*this);
   const Range range = block_at(block);
   use_->remove(range.granules * kGranule);
+  forget_block(range);
   give_back(range);
 }
 
@@ -446,11 +453,28 @@ void Heap::keep_freed(bool keeps) noexcept {
   if (!keeps) empty_ready();
 }
 
-void Heap::report_to(ProcessUse& use) noexcept {
+void Heap::note_block(Range block) noexcept {
+  const std::uint64_t size = block.granules * kGranule;
+  if (large_ == nullptr || size < LargeBlocks::kSmallest) return;
+  ::timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  const auto born =
+      static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+  large_->add(::getpid(), reinterpret_cast<std::uintptr_t>(address_of(block.first)), size, born);
+}
+
+void Heap::forget_block(Range block) noexcept {
+  if (large_ == nullptr || block.granules * kGranule < LargeBlocks::kSmallest) return;
+  large_->remove(::getpid(), reinterpret_cast<std::uintptr_t>(address_of(block.first)));
+}
+
+void Heap::report_to(ProcessUse& use, LargeBlocks& large) noexcept {
   const InUse alone(*this, true);
   use.live.store(use_->live.load());
   use.peak.store(std::max(use.peak.load(), use.live.load()));
   use_ = &use;
+  large.remove_all(::getpid());
+  large_ = &large;
 }
 
 }  // namespace etstream::heap

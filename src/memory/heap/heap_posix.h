@@ -78,9 +78,9 @@ class Heap {
   void after_fork_in_parent() noexcept;
   void after_fork_in_child() noexcept;
 
-  /// Sets the place for its counts. Until then they are in a place of its own. `use` lasts as long as the
-  /// heap.
-  void report_to(ProcessUse& use) noexcept;
+  /// Sets the place for its counts, and the table for its large blocks from now on. Until then the counts are
+  /// in a place of its own. Both last as long as the heap.
+  void report_to(ProcessUse& use, LargeBlocks& large) noexcept;
   [[nodiscard]] const ProcessUse& use() const noexcept { return *use_; }
   /// Restarts the count of the most bytes that were in blocks at a time.
   void forget_peak() noexcept { use_->peak.store(use_->live.load()); }
@@ -130,6 +130,9 @@ class Heap {
   void abandon_file() noexcept;
   void unmap_free_ranges() noexcept;
   void freeze_blocks() noexcept;
+  /// Notes in the shared table that a block has come, or has gone.
+  void note_block(Range block) noexcept;
+  void forget_block(Range block) noexcept;
   void refuse(int reason, std::size_t size) noexcept;
   void say_no_file(const SpillError& failed) noexcept;
   /// Calls `look` with the blocks that begin at `first` or later, until it returns false. The heap is not
@@ -168,6 +171,7 @@ class Heap {
   std::uint32_t hand_ = 1;  // the block whose pages are let go of next begins there or after
   ProcessUse own_use_;
   ProcessUse* use_ = &own_use_;
+  LargeBlocks* large_ = nullptr;  // null if no process above wants to know
 };
 
 }  // namespace etstream::heap

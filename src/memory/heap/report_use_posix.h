@@ -25,7 +25,8 @@ inline void report_use() noexcept {
   void* const shared = ::mmap(nullptr, sizeof(TreeUse), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   ::close(file);
   if (shared == MAP_FAILED) return;
-  if (ProcessUse* const use = static_cast<TreeUse*>(shared)->place_of(::getpid())) the_heap.report_to(*use);
+  TreeUse& tree = *static_cast<TreeUse*>(shared);
+  if (ProcessUse* const use = tree.place_of(::getpid())) the_heap.report_to(*use, tree.large);
 }
 
 }  // namespace etstream::heap

@@ -54,6 +54,7 @@ class SharedTreeUse {
     const std::size_t known = std::min<std::size_t>(processes(), TreeUse::kPlaces);
     std::for_each_n(tree_->places.begin(), known, look);
   }
+  [[nodiscard]] const LargeBlocks& large_blocks() const noexcept { return tree_->large; }
 
  private:
   struct Unmap {

@@ -34,11 +34,65 @@ struct ProcessUse {
   void remove(std::uint64_t bytes) noexcept { live.fetch_sub(bytes, std::memory_order_relaxed); }
 };
 
+/// A block of a heap, in a table that all processes share. The address is set last and cleared first.
+struct LargeBlock {
+  std::atomic<std::uint64_t> address{0};  // in the process; 0 if there is no block here, 1 while it is set
+  std::atomic<std::uint64_t> size{0};     // in bytes
+  std::atomic<std::uint64_t> born{0};     // in nanoseconds of CLOCK_MONOTONIC
+  std::atomic<std::int32_t> process{0};
+};
+
+/// The blocks of kSmallest bytes and more that are in use. Blocks that find no place near the one that their
+/// address gives are left out.
+struct LargeBlocks {
+  static constexpr std::uint64_t kSmallest = 1 << 20;
+  static constexpr std::size_t kPlaces = 8192;
+  static constexpr std::size_t kNear = 128;
+  std::array<LargeBlock, kPlaces> places{};
+
+  void add(std::int32_t process, std::uint64_t address, std::uint64_t size, std::uint64_t born) noexcept {
+    visit_near(address, [&](LargeBlock& block) {
+      std::uint64_t none = 0;
+      if (!block.address.compare_exchange_strong(none, 1, std::memory_order_acquire)) return false;
+      block.size.store(size, std::memory_order_relaxed);
+      block.born.store(born, std::memory_order_relaxed);
+      block.process.store(process, std::memory_order_relaxed);
+      block.address.store(address, std::memory_order_release);
+      return true;
+    });
+  }
+  void remove(std::int32_t process, std::uint64_t address) noexcept {
+    visit_near(address, [&](LargeBlock& block) {
+      if (block.address.load(std::memory_order_acquire) != address || block.process.load() != process)
+        return false;
+      block.address.store(0, std::memory_order_release);
+      return true;
+    });
+  }
+  /// Removes what is left of an earlier program of the process.
+  void remove_all(std::int32_t process) noexcept {
+    for (LargeBlock& block : places) {
+      if (block.address.load() > 1 && block.process.load() == process) block.address.store(0);
+    }
+  }
+
+ private:
+  /// Calls `visit` with the places near that of an address, until it returns true.
+  template <class Visit>
+  void visit_near(std::uint64_t address, Visit visit) noexcept {
+    const std::uint64_t first = (address >> 14) * 0x9e3779b97f4a7c15 >> 32;  // the golden ratio, times 2^64
+    for (std::size_t i = 0; i < kNear; ++i) {
+      if (visit(places[(first + i) % kPlaces])) return;
+    }
+  }
+};
+
 /// The whole tree. Processes that come when all places are taken are counted, but have no place in it.
 struct TreeUse {
   static constexpr std::size_t kPlaces = 4096;
   std::atomic<std::uint32_t> processes{0};
   std::array<ProcessUse, kPlaces> places{};
+  LargeBlocks large;
 
   /// Returns the place of a process, its old one if it had one; null if all are taken.
   [[nodiscard]] ProcessUse* place_of(std::int32_t process) noexcept {

@@ -16,8 +16,6 @@
 namespace etstream {
 namespace {
 
-constexpr std::uint64_t kStep = std::uint64_t{64} << 20;
-constexpr std::uint64_t kPartOfMost = 50;
 /// The time to wait for a stack, in nanoseconds: a thread may wait for a disk before it gets the signal.
 constexpr std::uint64_t kPatience = 1'000'000'000;
 constexpr std::size_t kMostMoments = 4096;
@@ -102,14 +100,14 @@ void CallerWatch::look(const std::vector<WatchedProcess>& processes, std::uint64
     const auto process = std::find_if(processes.rbegin(), processes.rend(), [&](const WatchedProcess& each) {
       return each.process == told.process;
     });
-    if (process != processes.rend() && process->runs) look(told, process->anonymous, now);
+    if (process != processes.rend() && process->runs) look(told, process->anonymous + process->spilled, now);
   }
 }
 
 void CallerWatch::look(Told& told, std::uint64_t anonymous, std::uint64_t now) {
   // Memory from before the process could report its stack is no jump.
   if (told.most == 0) told.most = anonymous;
-  const std::uint64_t step = std::max(kStep, told.most / kPartOfMost);
+  const std::uint64_t step = step_over(told.most);
   if (anonymous < told.most + step) {
     // The threads that run from here on are the ones that grow.
     if (!told.is_halfway && anonymous >= told.most + step / 2) {

@@ -44,11 +44,12 @@ bool ProcessWatch::is_copy_of_parent(const WatchedProcess& child) const {
 
 bool ProcessWatch::runs(int process) const noexcept { return place_of(process).has_value(); }
 
-void ProcessWatch::look(int root, std::uint64_t now, const std::function<std::uint64_t()>& spilled) {
+void ProcessWatch::look(int root, std::uint64_t now, const std::map<int, std::uint64_t>& spilled) {
   const bool is_thorough = looks_ < kFirstLooks || looks_ % kLookForNewEvery == 0;
   const bool reads_commands = looks_ % kReadCommandEvery == 0;
   ++looks_;
   if (is_thorough) find_children(root, std::nullopt, now);
+  std::uint64_t all_spilled = 0;
   std::vector<MemorySample> below(processes_.size(), MemorySample{{}, now});
   for (std::size_t i = 0; i < processes_.size(); ++i) {
     WatchedProcess& each = processes_[i];
@@ -60,6 +61,9 @@ void ProcessWatch::look(int root, std::uint64_t now, const std::function<std::ui
     }
     each.end = now;
     each.anonymous = memory->anonymous;
+    const auto in_heap = spilled.find(each.process);
+    each.spilled = in_heap != spilled.end() ? in_heap->second : 0;
+    all_spilled += each.spilled;
     if (is_thorough) {
       if (reads_commands || now - each.begin < kYoung) {
         if (std::string command = command_line_of(each.process); !command.empty())
@@ -72,7 +76,7 @@ void ProcessWatch::look(int root, std::uint64_t now, const std::function<std::ui
     each.memory.add({*memory, now});
     below[i].add(*memory);
   }
-  add_sums(std::move(below), spilled(), now);
+  add_sums(std::move(below), all_spilled, now);
 }
 
 void ProcessWatch::add_sums(std::vector<MemorySample> sums, std::uint64_t spilled, std::uint64_t now) {

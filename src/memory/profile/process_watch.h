@@ -3,9 +3,10 @@
 // The processes of a command, watched over time.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,17 +26,23 @@ struct WatchedProcess {
   bool runs = true;
   bool has_children = false;
   std::uint64_t anonymous = 0;  // as it was looked at last, in bytes
+  std::uint64_t spilled = 0;    // in blocks of its heap, likewise
   ProcessWork work;
   MemorySeries memory;
   MemorySeries with_descendants;  // of it and the processes below it; empty if it never had any
 };
 
+/// Returns the growth over `most` bytes that is worth a look: 64 MiB, or 2 % if that is more.
+[[nodiscard]] constexpr std::uint64_t step_over(std::uint64_t most) noexcept {
+  return std::max(std::uint64_t{64} << 20, most / 50);
+}
+
 class ProcessWatch {
  public:
   /// Looks at all processes that descend from `root`, which is not one of them, at a time in nanoseconds.
-  /// Looks for new ones every fifth time, and each of the first times. After that, `spilled` tells how many
+  /// Looks for new ones every fifth time, and each of the first times. `spilled` tells, by process, how many
   /// bytes lie in their heaps.
-  void look(int root, std::uint64_t now, const std::function<std::uint64_t()>& spilled);
+  void look(int root, std::uint64_t now, const std::map<int, std::uint64_t>& spilled);
 
   [[nodiscard]] const std::vector<WatchedProcess>& processes() const noexcept { return processes_; }
   /// Returns whether the process was there at the last look. Any process may be asked for.

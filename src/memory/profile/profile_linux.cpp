@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
 #include <string>
 
 #include "core/base/text.h"
@@ -16,6 +17,7 @@
 #include "memory/process/cgroup_memory.h"
 #include "memory/process/command.h"
 #include "memory/process/process_figures.h"
+#include "memory/profile/block_watch.h"
 #include "memory/profile/caller_watch.h"
 #include "memory/profile/phase_log.h"
 #include "memory/profile/phase_profiles.h"
@@ -39,12 +41,10 @@ std::string log_from(const Descriptor& log, std::uint64_t begin) {
   return out;
 }
 
-/// Returns the bytes in heaps of the processes that run.
-std::uint64_t spilled_in(const heap::SharedTreeUse& heaps, const ProcessWatch& watch) {
-  std::uint64_t spilled = 0;
-  heaps.for_each_process([&](const heap::ProcessUse& process) {
-    if (watch.runs(process.process.load())) spilled += process.live.load();
-  });
+/// Returns the bytes in the heap of each process that has, or had, one.
+std::map<int, std::uint64_t> spilled_in(const heap::SharedTreeUse& heaps) {
+  std::map<int, std::uint64_t> spilled;
+  heaps.for_each_process([&](const heap::ProcessUse& process) { spilled[process.process] = process.live; });
   return spilled;
 }
 
@@ -81,6 +81,7 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ProcessWatch watch;
   CallerWatch callers;
+  BlockWatch blocks;
   std::uint64_t told = 0;  // how much of the log was read
   unsigned looks = 0;
   const int self = ::getpid();
@@ -89,12 +90,13 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
   const auto now = [] { return nanoseconds_of(CLOCK_MONOTONIC); };
   const std::uint64_t begin = now();
   const auto look = [&] {
-    watch.look(self, now(), [&] { return spilled_in(heaps, watch); });
+    watch.look(self, now(), spilled_in(heaps));
     if (options.callers) {
       const std::string lines = log_from(log, told);
       told += lines.size();
       callers.take(lines);
       callers.look(watch.processes(), now());
+      blocks.look(watch, heaps.large_blocks(), now());
     }
     // Reading this takes as long as reading a process's memory, and it changes more slowly.
     if (looks++ % kLooksPerCache != 0) return;
@@ -116,6 +118,7 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
   add_samples(watch.total(), begin, profile);
   if (options.callers) {
     callers.add_jumps(begin, profile);
+    blocks.add_blocks(begin, profile);
   } else {
     add_jumps(watch.processes(), begin, profile);
   }
