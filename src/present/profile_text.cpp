@@ -22,7 +22,9 @@ constexpr std::size_t kMostLines = 8;
 // The callers that are shown of a stack: the code that allocated, and the part of the script that led there.
 constexpr std::size_t kInnermostCallers = 8;
 constexpr std::size_t kOutermostCallers = 4;
-constexpr std::size_t kLongestCommand = 100;
+// The parts that are shown of a long command: a compiler's source is at its end.
+constexpr std::size_t kBeginOfCommand = 50;
+constexpr std::size_t kEndOfCommand = 60;
 
 std::uint64_t added(const PhaseProfile& phase) {
   return phase.peak.anonymous - std::min(phase.peak.anonymous, phase.anonymous_before);
@@ -33,7 +35,9 @@ std::string indented(const std::string& name, std::uint32_t depth) {
 }
 
 std::string shortened(const std::string& command) {
-  return command.size() <= kLongestCommand ? command : command.substr(0, kLongestCommand) + "...";
+  if (command.size() <= kBeginOfCommand + kEndOfCommand + 5) return command;
+  return text("{} ... {}", command.substr(0, kBeginOfCommand),
+              command.substr(command.size() - kEndOfCommand));
 }
 
 std::string words_of(const ProfileJump::Caller& caller) {

@@ -11,7 +11,7 @@
 #include <span>
 #include <utility>
 
-#include "etstream/content_hash.h"
+#include "core/base/content_hash.h"
 #include "memory/profile/phase_profiles.h"
 
 namespace etstream {
