@@ -3,7 +3,7 @@ const page_data = () => JSON.parse($("data").textContent);
 const size = bytes => bytes >= 2 ** 30 ? (bytes / 2 ** 30).toFixed(2) + " GiB"
   : bytes >= 2 ** 20 ? (bytes / 2 ** 20).toFixed(1) + " MiB"
   : bytes >= 1024 ? (bytes / 1024).toFixed(bytes >= 10240 ? 0 : 1) + " KiB" : bytes + " B";
-const round_size = bytes => size(bytes).replace(/\.0+ /, " ");
+const round_size = bytes => size(bytes).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
 const seconds = s => s >= 100 ? s.toFixed(0) + " s" : s.toFixed(2) + " s";
 const element = (name, parent, text, kind) => {
   const made = document.createElement(name);

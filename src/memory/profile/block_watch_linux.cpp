@@ -30,8 +30,8 @@ std::uint64_t sample(int process, std::uint64_t address, std::uint64_t size) {
   std::array<::iovec, 3> there{};
   const std::array<std::uint64_t, 3> places{kSampledBytes, size / 2, size - kSampledBytes};
   for (std::size_t i = 0; i < there.size(); ++i) {
-    there[i] = {.iov_base = reinterpret_cast<void*>(address + places[i]),
-                .iov_len = kSampledBytes};  // NOLINT: of another process
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): it is an address in another process.
+    there[i] = {.iov_base = reinterpret_cast<void*>(address + places[i]), .iov_len = kSampledBytes};
   }
   const ssize_t n = ::process_vm_readv(process, &here, 1, there.data(), there.size(), 0);
   if (n != static_cast<ssize_t>(bytes.size())) return 0;
@@ -86,9 +86,10 @@ void BlockWatch::add_blocks(std::uint64_t begin, Profile& profile) const {
     ++made.blocks;
     if (block.samples != 0 && alike[{block.size, block.samples}] > 1) made.repeated += block.size;
   }
-  for (auto& [jump, made] : of_jump) {
-    const auto known = std::ranges::find_if(profile.blocks, [&](const ProfileBlocks& each) {
-      return each.process == made.process && each.callers == made.callers;
+  for (auto& each : of_jump) {
+    ProfileBlocks& made = each.second;
+    const auto known = std::ranges::find_if(profile.blocks, [&made](const ProfileBlocks& other) {
+      return other.process == made.process && other.callers == made.callers;
     });
     if (known == profile.blocks.end()) {
       profile.blocks.push_back(std::move(made));
