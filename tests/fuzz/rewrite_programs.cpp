@@ -32,8 +32,8 @@ std::vector<std::byte> written(const etstream::FilePlan& plan) {
   return out;
 }
 
-/// Checks that missing data is reported, and that a program that misses nothing fits the constants that were
-/// moved out of it.
+/// Checks that missing data is reported, and that a sound program that misses nothing fits the constants that
+/// were moved out of it.
 void check_pair(const etstream::ProgramFile& program, const etstream::ProgramFile& moved,
                 const etstream::TensorDataFile& weights) {
   const auto keys = etstream::external_keys(program);
@@ -42,7 +42,9 @@ void check_pair(const etstream::ProgramFile& program, const etstream::ProgramFil
   require(!keys || keys->empty() || !alone->ok(), "what is missing is said");
   const auto pair = etstream::verify(moved, {&weights});
   const bool has_weights = weights.entries().has_value() && !weights.entries()->empty();
-  require(!alone || !alone->ok() || !has_weights || (pair && pair->ok()), "what was moved out fits");
+  etstream::Findings found;
+  const bool is_sound = program.verify(found).has_value() && found.ok() && alone && alone->ok();
+  require(!is_sound || !has_weights || (pair && pair->ok()), "what was moved out fits");
   static_cast<void>(etstream::verify(program, {&weights}));
 }
 
