@@ -89,6 +89,20 @@ repacked = repack(raw)
 time.sleep(0.4)
 """
 
+# The stack has more frames than faulthandler writes.
+DEEP = """
+import time
+time.sleep(0.1)
+def deep(frames):
+    if frames:
+        return deep(frames - 1)
+    taken = bytearray(300 << 20)
+    time.sleep(0.2)
+    return len(taken)
+
+deep(300)
+"""
+
 
 def run(*words: str | Path, **more: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run([ETSTREAM, *words], capture_output=True, text=True, timeout=120, **more)
@@ -230,6 +244,19 @@ class Profile(unittest.TestCase):
                     self.assertTrue(jump["callers"][0]["file"].endswith("model.py"))
                 self.assertGreaterEqual(by["greedy"], 300 * MIB)
                 self.assertIn("greedy, ", done.stderr)
+
+    def test_the_line_of_the_script_is_told_however_deep_it_went(self) -> None:
+        script = self.folder / "deep.py"
+        script.write_text(DEEP)
+        done = run("profile", "--callers", "--json", self.folder / "out.json", "--", sys.executable, script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads((self.folder / "out.json").read_text())
+        jump = max(found["jumps"], key=lambda each: each["by"])
+        functions = [caller["function"] for caller in jump["callers"]]
+        self.assertIn("deep", functions)
+        self.assertEqual(functions[-1], "<module>")
+        self.assertEqual(jump["callers"][-1]["line"], 11)
+        self.assertLess(len(functions), 130)
 
     def test_what_is_in_use_at_the_peak_is_told_by_what_made_it(self) -> None:
         script = self.folder / "copies.py"

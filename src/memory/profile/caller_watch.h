@@ -6,9 +6,10 @@
 //   C PID FILE SIGNAL
 //
 // On SIGNAL it writes the stack of the thread that gets the signal to its descriptor FILE, as faulthandler
-// does. The signal goes to the thread that ran most since the last time; or to the main thread if that ran
-// half as long or more, as worker threads of a computation run beside the thread that asked for it.
-// src/memory/profile/sitecustomize.py writes the line.
+// does: at most the innermost 100 frames. If it has more, and the thread is the main one, SIGNAL + 1 makes it
+// write the outermost ones too, once Python can. The first signal goes to the thread that ran most since the
+// last time; or to the main thread if that ran half as long or more, as worker threads of a computation run
+// beside the thread that asked for it. src/memory/profile/sitecustomize.py writes the line.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +45,9 @@ class CallerWatch {
     std::uint64_t anonymous = 0;
     std::uint64_t by = 0;
     std::uint64_t begin = 0;  // where its stack begins in the file
+    bool is_of_main = false;  // of the main thread
+    std::uint64_t asked = 0;  // when its outermost frames were asked for; 0 if they were not
+    std::uint64_t end = 0;    // what the file had by then
   };
   struct Told {
     int process = 0;
@@ -57,6 +61,8 @@ class CallerWatch {
 
   void add(std::string_view line);
   static void look(Told& told, std::uint64_t anonymous, std::uint64_t now);
+  /// Asks for the outermost frames of the last stack if it was cut. Returns whether it still has to come.
+  [[nodiscard]] static bool awaits_outermost(Told& told, std::uint64_t now);
 
   std::string unfinished_;
   std::vector<Told> told_;

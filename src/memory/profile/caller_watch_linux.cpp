@@ -26,6 +26,17 @@ std::uint64_t size_of(const Descriptor& file) {
   return ::fstat(file.get(), &found) == 0 ? static_cast<std::uint64_t>(found.st_size) : 0;
 }
 
+/// Returns what was written to a file in these places, cut if it is long.
+std::string dump_of(const Descriptor& file, std::uint64_t begin, std::uint64_t end) {
+  std::string dump(std::min<std::uint64_t>(end - std::min(end, begin), kLongestStack), '\0');
+  const ssize_t n = ::pread(file.get(), dump.data(), dump.size(), static_cast<off_t>(begin));
+  dump.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+  return dump;
+}
+
+/// Returns whether faulthandler has left out the outermost frames.
+bool ends_cut(std::string_view dump) { return dump.ends_with("\n  ...\n"); }
+
 int busy_thread_of(int process, const std::map<int, std::uint64_t>& before) {
   int busiest = process;
   std::uint64_t most = 0;
@@ -95,6 +106,19 @@ void CallerWatch::add(std::string_view line) {
   if (told.file) told_.push_back(std::move(told));
 }
 
+bool CallerWatch::awaits_outermost(Told& told, std::uint64_t now) {
+  if (told.moments.empty()) return false;
+  Moment& last = told.moments.back();
+  const std::uint64_t written = size_of(told.file);
+  if (last.asked != 0) return written == last.end && now - last.asked < kPatience;
+  if (!last.is_of_main || !ends_cut(dump_of(told.file, last.begin, written))) return false;
+  if (!catches(told.process, told.signal + 1)) return false;
+  if (::syscall(SYS_tgkill, told.process, told.process, told.signal + 1) != 0) return false;
+  last.asked = now;
+  last.end = written;
+  return true;
+}
+
 void CallerWatch::look(const std::vector<WatchedProcess>& processes, std::uint64_t now) {
   for (Told& told : told_) {
     const auto process = std::find_if(processes.rbegin(), processes.rend(), [&](const WatchedProcess& each) {
@@ -107,6 +131,7 @@ void CallerWatch::look(const std::vector<WatchedProcess>& processes, std::uint64
 void CallerWatch::look(Told& told, std::uint64_t anonymous, std::uint64_t now) {
   // Memory from before the process could report its stack is no jump.
   if (told.most == 0) told.most = anonymous;
+  const bool awaits = awaits_outermost(told, now);
   const std::uint64_t step = step_over(told.most);
   if (anonymous < told.most + step) {
     // The threads that run from here on are the ones that grow.
@@ -117,6 +142,7 @@ void CallerWatch::look(Told& told, std::uint64_t anonymous, std::uint64_t now) {
     return;
   }
   const std::uint64_t written = size_of(told.file);
+  if (awaits) return;
   if (!told.moments.empty()) {
     const Moment& before = told.moments.back();
     if (written == before.begin && now - before.time < kPatience) return;
@@ -125,7 +151,11 @@ void CallerWatch::look(Told& told, std::uint64_t anonymous, std::uint64_t now) {
   if (told.moments.size() >= kMostMoments || !catches(told.process, told.signal)) return;
   const int thread = busy_thread_of(told.process, told.before);
   if (::syscall(SYS_tgkill, told.process, thread, told.signal) != 0) return;
-  told.moments.push_back({now, anonymous, anonymous - told.most, written});
+  told.moments.push_back({.time = now,
+                          .anonymous = anonymous,
+                          .by = anonymous - told.most,
+                          .begin = written,
+                          .is_of_main = thread == told.process});
   told.most = anonymous;
   told.before = thread_times_of(told.process);
   told.is_halfway = false;
@@ -141,9 +171,7 @@ void CallerWatch::add_jumps(std::uint64_t begin, Profile& profile) const {
     for (std::size_t i = 0; i < told.moments.size(); ++i) {
       const Moment& moment = told.moments[i];
       const std::uint64_t end = i + 1 < told.moments.size() ? told.moments[i + 1].begin : size_of(told.file);
-      std::string dump(std::min<std::uint64_t>(end - std::min(end, moment.begin), kLongestStack), '\0');
-      const ssize_t n = ::pread(told.file.get(), dump.data(), dump.size(), static_cast<off_t>(moment.begin));
-      dump.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+      const std::string dump = dump_of(told.file, moment.begin, end);
       profile.jumps.push_back({.process = told.process,
                                .phase = {},
                                .begin = seconds_between(begin, i > 0 ? told.moments[i - 1].time : begin),

@@ -20,7 +20,8 @@ import inspect
 import os
 import signal
 import sys
-from types import ModuleType
+import threading
+from types import FrameType, ModuleType
 from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -47,6 +48,8 @@ _STEPS: dict[str, dict[str, str]] = {
     "executorch.devtools.etrecord._etrecord": {"generate_etrecord": "ETRecord", "ETRecord.save": "save the ETRecord"},
 }
 _BACKENDS = "executorch.exir.backend.backend_details"
+_MOST_FRAMES = 100  # that faulthandler writes
+_OUTERMOST = 16
 _stacks = -1  # the file in memory to which this process writes its stacks
 
 
@@ -125,6 +128,15 @@ def _import_next() -> None:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
+def _write_outermost(_number: int, frame: FrameType | None) -> None:
+    """Writes the outermost frames of the main thread, which faulthandler leaves out of a deep stack."""
+    lines = []
+    while frame is not None:
+        lines.append(f'  File "{frame.f_code.co_filename}", line {frame.f_lineno} in {frame.f_code.co_name}\n')
+        frame = frame.f_back
+    os.write(_stacks, "".join(["Outermost\n", *lines[_MOST_FRAMES:][-_OUTERMOST:]]).encode(errors="replace"))
+
+
 def _answer_signals() -> None:
     """Makes this process write its stack on a signal, and tells `etstream profile` so; see
     src/memory/profile/caller_watch.h.
@@ -139,6 +151,8 @@ def _answer_signals() -> None:
             before, _stacks = _stacks, os.memfd_create("etstream-callers")
             number = signal.SIGRTMIN + 11
             faulthandler.register(number, file=_stacks, all_threads=False)
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(number + 1, _write_outermost)
             if before >= 0:  # the file of the process that this one was forked from
                 os.close(before)
             os.write(log, f"C {os.getpid()} {_stacks} {int(number)}\n".encode())
