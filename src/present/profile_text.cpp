@@ -46,12 +46,12 @@ std::string words_of(const ProfileJump::Caller& caller) {
 
 void print_phases(const std::vector<PhaseProfile>& phases) {
   if (phases.empty()) return;
-  complain("  {:36} {:>10} {:>10} {:>10} {:>10} {:>9}\n", "phase", "anonymous", "own", "added", "resident",
-           "seconds");
+  complain("  {:36} {:>8} {:>10} {:>10} {:>10} {:>10} {:>9}\n", "phase", "process", "anonymous", "own",
+           "added", "resident", "seconds");
   for (std::size_t i = 0; i < phases.size() && i < kMostPhases; ++i) {
     const PhaseProfile& phase = phases[i];
-    complain("  {:36} {:>10} {:>10} {:>10} {:>10} {:9.1f}\n",
-             indented(phase.name + (phase.ended ? "" : " ..."), phase.depth),
+    complain("  {:36} {:>8} {:>10} {:>10} {:>10} {:>10} {:9.1f}\n",
+             indented(phase.name + (phase.ended ? "" : " ..."), phase.depth), phase.process,
              readable_size(phase.with_descendants.anonymous), readable_size(phase.peak.anonymous),
              readable_size(added(phase)), readable_size(phase.with_descendants.resident), phase.seconds);
   }
