@@ -351,6 +351,17 @@ class Profile(unittest.TestCase):
             for each in found:
                 self.assertAlmostEqual(each, alone, delta=1, msg=str(command))
 
+    def test_a_profile_in_a_profile_has_the_phases_too(self) -> None:
+        inner = [ETSTREAM, "profile", "--json", str(self.folder / "inner.json"), "--", PHASES, "nested"]
+        outer = self.profile("sh", "-c", f"{ETSTREAM} profile --phase first -- true; {' '.join(inner)}")
+        found = json.loads((self.folder / "inner.json").read_text())
+        names = [phase["name"] for phase in found["phases"]]
+        self.assertEqual(names, ["outer", "inner <b> ", "quiet"])
+        self.assertEqual([phase["name"] for phase in outer["phases"] if phase["name"] != "first"], names)
+        self.assertEqual(found["notes"], [])
+        for one, other in zip(found["phases"], outer["phases"][-3:], strict=True):
+            self.assertAlmostEqual(one["peak"]["anonymous"], other["peak"]["anonymous"], delta=MIB)
+
     def test_a_gate_counts_from_an_earlier_profile(self) -> None:
         def grown(mebibytes: int, *options: str | Path) -> subprocess.CompletedProcess[str]:
             block = f"block = bytearray({mebibytes} << 20); import time; time.sleep(0.1)"

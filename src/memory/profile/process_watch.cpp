@@ -44,6 +44,10 @@ bool ProcessWatch::is_copy_of_parent(const WatchedProcess& child) const {
 
 bool ProcessWatch::runs(int process) const noexcept { return place_of(process).has_value(); }
 
+bool ProcessWatch::has_seen(int process) const noexcept {
+  return std::ranges::find(processes_, process, &WatchedProcess::process) != processes_.end();
+}
+
 void ProcessWatch::look(int root, std::uint64_t now, const std::map<int, std::uint64_t>& spilled) {
   const bool is_thorough = looks_ < kFirstLooks || looks_ % kLookForNewEvery == 0;
   const bool reads_commands = looks_ % kReadCommandEvery == 0;

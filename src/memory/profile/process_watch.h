@@ -47,6 +47,8 @@ class ProcessWatch {
   [[nodiscard]] const std::vector<WatchedProcess>& processes() const noexcept { return processes_; }
   /// Returns whether the process was there at the last look. Any process may be asked for.
   [[nodiscard]] bool runs(int process) const noexcept;
+  /// Returns whether the process was there at any look.
+  [[nodiscard]] bool has_seen(int process) const noexcept;
   /// Returns the samples of all processes together.
   [[nodiscard]] const MemorySeries& total() const noexcept { return total_; }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
 #include <map>
 #include <string>
@@ -41,6 +43,12 @@ std::string log_from(const Descriptor& log, std::uint64_t begin) {
   return out;
 }
 
+/// Opens the log of a profile around this one; nothing if there is none.
+Descriptor log_around() {
+  const char* const path = std::getenv(kPhaseLogVariable);
+  return Descriptor(path != nullptr ? ::open(path, O_RDWR | O_CLOEXEC) : -1);
+}
+
 /// Returns the bytes in the heap of each process that has, or had, one.
 std::map<int, std::uint64_t> spilled_in(const heap::SharedTreeUse& heaps) {
   std::map<int, std::uint64_t> spilled;
@@ -75,14 +83,20 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
   profile = {};
   profile.command = command;
   if (command.empty()) return make_error(ErrorCode::kInvalidArgument, "there is no command to run");
-  ETSTREAM_ASSIGN(const Descriptor log, share_memory("etstream-profile", 0, kPhaseLogVariable));
+  // Under another profile both read one log: each takes the phases of its own processes.
+  Descriptor log = log_around();
+  const bool is_joined = static_cast<bool>(log);
+  if (!is_joined) {
+    ETSTREAM_ASSIGN(log, share_memory("etstream-profile", 0, kPhaseLogVariable));
+  }
+  const std::uint64_t first = log_from(log, 0).size();
   ETSTREAM_ASSIGN(const heap::SharedTreeUse heaps, heap::SharedTreeUse::open());
   // A process whose parent ends becomes a child of this one.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ProcessWatch watch;
   CallerWatch callers;
   BlockWatch blocks;
-  std::uint64_t told = 0;  // how much of the log was read
+  std::uint64_t told = first;  // how much of the log was read
   unsigned looks = 0;
   const int self = ::getpid();
   const std::uint64_t cache_before = page_cache();
@@ -114,7 +128,10 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
         "the kernel does not tell which processes the command started "
         "(CONFIG_PROC_CHILDREN); nothing is known of any");
   }
-  add_profiles(watch.processes(), read_phase_log(log_from(log, 0)), begin, profile);
+  std::vector<PhaseEvent> events = read_phase_log(log_from(log, first));
+  if (is_joined)
+    std::erase_if(events, [&](const PhaseEvent& event) { return !watch.has_seen(event.process); });
+  add_profiles(watch.processes(), std::move(events), begin, profile);
   add_samples(watch.total(), begin, profile);
   if (options.callers) {
     callers.add_jumps(begin, profile);
