@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace etstream {
 
@@ -15,6 +16,7 @@ struct CgroupMemory {
 };
 
 /// Reads the figures of this process's group, of either version of control groups; nothing if there are none.
-[[nodiscard]] std::optional<CgroupMemory> cgroup_memory();
+/// `root` is the folder with proc and sys.
+[[nodiscard]] std::optional<CgroupMemory> cgroup_memory(const std::string& root = "/");
 
 }  // namespace etstream

@@ -20,15 +20,15 @@ struct Version {
   const char* limit;
   const char* events;
 };
-constexpr Version kVersions[] = {{"/sys/fs/cgroup", "memory.max", "memory.events"},
-                                 {"/sys/fs/cgroup/unified", "memory.max", "memory.events"},
-                                 {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.oom_control"}};
+constexpr Version kVersions[] = {{"sys/fs/cgroup", "memory.max", "memory.events"},
+                                 {"sys/fs/cgroup/unified", "memory.max", "memory.events"},
+                                 {"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.oom_control"}};
 /// Version 1 has this limit, or one close to it, where there is none.
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 60;
 
 /// Returns the path of this process's group: from the line "0::PATH" of version 2, or "N:memory:PATH".
-std::optional<std::string> group_path(bool is_first_version) {
-  std::istringstream lines(content_of("/proc/self/cgroup", 65536));
+std::optional<std::string> group_path(const fs::path& root, bool is_first_version) {
+  std::istringstream lines(content_of((root / "proc/self/cgroup").string(), 65536));
   for (std::string line; std::getline(lines, line);) {
     const std::size_t first = line.find(':');
     const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
@@ -54,14 +54,14 @@ std::optional<CgroupMemory> read_group(const Version& version, const fs::path& r
 
 }  // namespace
 
-std::optional<CgroupMemory> cgroup_memory() {
+std::optional<CgroupMemory> cgroup_memory(const std::string& root) {
   for (const Version& version : kVersions) {
-    const auto path = group_path(version.limit == std::string_view("memory.limit_in_bytes"));
+    const auto path = group_path(root, version.limit == std::string_view("memory.limit_in_bytes"));
     if (!path) continue;
-    const fs::path root = version.folder;
+    const fs::path top = fs::path(root) / version.folder;
     // In a container the path may be that of the host, which is not there: its root is the group then.
-    for (const fs::path& group : {root / fs::path(*path).relative_path(), root}) {
-      if (auto found = read_group(version, root, group.lexically_normal())) return found;
+    for (const fs::path& group : {top / fs::path(*path).relative_path(), top}) {
+      if (auto found = read_group(version, top, group.lexically_normal())) return found;
     }
   }
   return std::nullopt;

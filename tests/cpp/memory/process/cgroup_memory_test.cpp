@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "memory/process/cgroup_memory.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "test_files.h"
+
+namespace etstream::cgroup_memory_test {
+namespace {
+
+/// A folder with proc and sys as a kernel shows them.
+class System : public TemporaryFolder {
+ public:
+  void put(const std::string& file, const std::string& content) const {
+    const std::filesystem::path place = std::filesystem::path(path()) / file;
+    std::filesystem::create_directories(place.parent_path());
+    put_file(place.string(), content);
+  }
+};
+
+TEST_CASE("a group of version 2 has the lowest limit of those around it, and its own count of kills") {
+  const System system;
+  system.put("proc/self/cgroup", "0::/ci/job\n");
+  system.put("sys/fs/cgroup/ci/memory.max", "2147483648\n");
+  system.put("sys/fs/cgroup/ci/job/memory.max", "max\n");
+  system.put("sys/fs/cgroup/ci/job/memory.events",
+             "low 0\nhigh 0\nmax 7\noom 3\noom_kill 2\noom_group_kill 0\n");
+  const auto found = cgroup_memory(system.path());
+  REQUIRE(found.has_value());
+  CHECK(found->limit == 2147483648);
+  CHECK(found->kills == 2);
+  system.put("sys/fs/cgroup/ci/job/memory.max", "1073741824\n");
+  CHECK(cgroup_memory(system.path())->limit == 1073741824);
+}
+
+TEST_CASE("a container whose group has the host's path is at the root") {
+  const System system;
+  system.put("proc/self/cgroup", "0::/docker/0123\n");
+  system.put("sys/fs/cgroup/memory.max", "4096\n");
+  system.put("sys/fs/cgroup/memory.events", "oom_kill 0\n");
+  CHECK(cgroup_memory(system.path())->limit == 4096);
+}
+
+TEST_CASE("a group of version 1 is that of the memory controller, whose largest number is no limit") {
+  const System system;
+  system.put("proc/self/cgroup", "4:memory:/a\n2:cpu,cpuacct:/b\n0::/\n");
+  system.put("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "9223372036854771712\n");
+  system.put("sys/fs/cgroup/memory/a/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
+  const auto found = cgroup_memory(system.path());
+  REQUIRE(found.has_value());
+  CHECK(found->limit == 0);
+  CHECK(found->kills == 1);
+}
+
+TEST_CASE("where there is no group there are no figures") {
+  const System system;
+  CHECK(!cgroup_memory(system.path()).has_value());
+  system.put("proc/self/cgroup", "rubbish\n0::/../..\n1:memory\n");
+  CHECK(!cgroup_memory(system.path()).has_value());
+}
+
+}  // namespace
+}  // namespace etstream::cgroup_memory_test
