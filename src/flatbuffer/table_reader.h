@@ -109,10 +109,11 @@ class TableReader {
     ETSTREAM_ASSIGN(const auto found, view_->find(table_, field(bound)));
     return found.has_value();
   }
-  /// Returns the scalar, or its default.
+  /// Returns the scalar, or its default. Any byte but 0 is true.
   template <class T>
   [[nodiscard]] Result<T> scalar(const BoundField& bound) const {
     ETSTREAM_ASSIGN(const std::uint64_t bits, view_->scalar(table_, field(bound)));
+    if constexpr (std::is_same_v<T, bool>) return bits != 0;
     T out{};
     std::memcpy(&out, &bits, sizeof(T));
     return out;
