@@ -199,10 +199,9 @@ Result<void> check_memray(const std::vector<std::string>& command) {
                       "--memray records a Python, and {} is none: let COMMAND begin with python",
                       quote(command.front()));
   }
-  Profile ignored;
   const auto end = run_in_phase(
       {command.front(), "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('memray') is None)"},
-      "");
+      "look for memray");
   if (!end) return end.error();
   if (end->exit_code == 0 && end->signal == 0) return {};
   return make_error(ErrorCode::kInvalidArgument, "{} has no memray: install it with {} -m pip install memray",

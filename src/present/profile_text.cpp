@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -93,18 +92,18 @@ void print_jumps(const std::vector<ProfileJump>& jumps) {
     std::uint64_t by = 0;
     const ProfileJump* last = nullptr;
   };
-  std::map<std::pair<std::int32_t, std::vector<std::string>>, Sum> sums;
+  std::vector<Sum> largest;
   for (const ProfileJump& jump : jumps) {
     if (jump.callers.empty() && jump.phase.empty() && jumps.size() == 1) continue;
-    std::vector<std::string> words;
-    for (const auto& caller : jump.callers) words.push_back(words_of(caller));
-    if (words.empty()) words.push_back(text("{}", jump.time));  // each by itself
-    Sum& sum = sums[{jump.process, std::move(words)}];
-    sum = {sum.by + jump.by, &jump};
+    const auto known = std::ranges::find_if(largest, [&](const Sum& sum) {
+      return !jump.callers.empty() && sum.last->process == jump.process && sum.last->callers == jump.callers;
+    });
+    if (known == largest.end()) {
+      largest.push_back({jump.by, &jump});
+    } else {
+      *known = {known->by + jump.by, &jump};
+    }
   }
-  std::vector<Sum> largest;
-  largest.reserve(sums.size());
-  for (const auto& [place, sum] : sums) largest.push_back(sum);
   std::ranges::stable_sort(largest, std::greater{}, &Sum::by);
   for (std::size_t i = 0; i < largest.size() && i < kMostJumps; ++i) {
     const ProfileJump& jump = *largest[i].last;

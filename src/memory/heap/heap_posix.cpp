@@ -473,7 +473,8 @@ void Heap::report_to(ProcessUse& use, LargeBlocks& large) noexcept {
   use.live.store(use_->live.load());
   use.peak.store(std::max(use.peak.load(), use.live.load()));
   use_ = &use;
-  large.remove_all(::getpid());
+  // An earlier program of the process may have left blocks in the table.
+  if (use.blocks.load() != 0) large.remove_all(::getpid());
   large_ = &large;
 }
 

@@ -4,23 +4,18 @@
 // or `etstream profile`.
 #pragma once
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
-#include "memory/heap/environment.h"
 #include "memory/heap/malloc_rules.h"
 #include "memory/heap/statistics.h"
+#include "memory/heap/tree_use_file_posix.h"
 
 namespace etstream::heap {
 
 /// Puts the heap's counts into the memory that the environment names, if it names some.
 inline void report_use() noexcept {
-  const char* const path = std::getenv(kReportVariable);
-  if (path == nullptr) return;
-  const int file = ::open(path, O_RDWR | O_CLOEXEC);
+  const int file = open_tree_use();
   if (file < 0) return;
   void* const shared = ::mmap(nullptr, sizeof(TreeUse), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   ::close(file);

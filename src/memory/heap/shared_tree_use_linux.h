@@ -3,15 +3,12 @@
 // Memory into which all processes of a command write the counts of their heaps.
 #pragma once
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 
 #include "core/base/try.h"
@@ -19,6 +16,7 @@
 #include "etstream/result.h"
 #include "memory/heap/environment.h"
 #include "memory/heap/statistics.h"
+#include "memory/heap/tree_use_file_posix.h"
 #include "memory/process/command.h"
 
 namespace etstream::heap {
@@ -29,11 +27,8 @@ class SharedTreeUse {
   /// Processes that are started from now on find it by their environment.
   [[nodiscard]] static Result<SharedTreeUse> open() {
     SharedTreeUse out;
-    if (const char* const path = std::getenv(kReportVariable)) {
-      out.file_ = Descriptor(::open(path, O_RDWR | O_CLOEXEC));
-      struct ::stat found {};
-      out.is_joined_ = out.file_ && ::fstat(out.file_.get(), &found) == 0 && found.st_size == sizeof(TreeUse);
-    }
+    out.file_ = Descriptor(open_tree_use());
+    out.is_joined_ = static_cast<bool>(out.file_);
     if (!out.is_joined_) {
       ETSTREAM_ASSIGN(out.file_, share_memory("etstream-heap", sizeof(TreeUse), kReportVariable));
     }

@@ -16,25 +16,26 @@ namespace fs = std::filesystem;
 
 /// The files of a group: of version 2, and of version 1, whose groups of memory are in a folder of their own.
 struct Version {
+  const char* controllers;  // in the line of the process's group, between commas
   const char* folder;
   const char* limit;
   const char* events;
 };
-constexpr Version kVersions[] = {{"sys/fs/cgroup", "memory.max", "memory.events"},
-                                 {"sys/fs/cgroup/unified", "memory.max", "memory.events"},
-                                 {"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.oom_control"}};
+constexpr Version kVersions[] = {
+    {",,", "sys/fs/cgroup", "memory.max", "memory.events"},
+    {",,", "sys/fs/cgroup/unified", "memory.max", "memory.events"},
+    {",memory,", "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.oom_control"}};
 /// Version 1 has this limit, or one close to it, where there is none.
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 60;
 
 /// Returns the path of this process's group: from the line "0::PATH" of version 2, or "N:memory:PATH".
-std::optional<std::string> group_path(const fs::path& root, bool is_first_version) {
+std::optional<std::string> group_path(const fs::path& root, const char* wanted) {
   std::istringstream lines(content_of((root / "proc/self/cgroup").string(), 65536));
   for (std::string line; std::getline(lines, line);) {
     const std::size_t first = line.find(':');
     const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    const char* const wanted = is_first_version ? ",memory," : ",,";
     if (controllers.find(wanted) != std::string::npos) return line.substr(second + 1);
   }
   return std::nullopt;
@@ -56,7 +57,7 @@ std::optional<CgroupMemory> read_group(const Version& version, const fs::path& r
 
 std::optional<CgroupMemory> cgroup_memory(const std::string& root) {
   for (const Version& version : kVersions) {
-    const auto path = group_path(root, version.limit == std::string_view("memory.limit_in_bytes"));
+    const auto path = group_path(root, version.controllers);
     if (!path) continue;
     const fs::path top = fs::path(root) / version.folder;
     // In a container the path may be that of the host, which is not there: its root is the group then.

@@ -47,7 +47,7 @@ class CallerWatch {
     std::uint64_t begin = 0;  // where its stack begins in the file
     bool is_of_main = false;  // of the main thread
     std::uint64_t asked = 0;  // when its outermost frames were asked for; 0 if they were not
-    std::uint64_t end = 0;    // what the file had by then
+    std::uint64_t end = 0;    // of the file, as it was looked at last for this stack
   };
   struct Told {
     int process = 0;

@@ -52,10 +52,6 @@ int busy_thread_of(int process, const std::map<int, std::uint64_t>& before) {
   return busiest;
 }
 
-}  // namespace
-
-namespace {
-
 /// Returns whether a file has code that lies between a script and what it imports: Python's own, or that of
 /// sitecustomize.py.
 bool is_between(std::string_view file) {
@@ -110,12 +106,14 @@ bool CallerWatch::awaits_outermost(Told& told, std::uint64_t now) {
   if (told.moments.empty()) return false;
   Moment& last = told.moments.back();
   const std::uint64_t written = size_of(told.file);
-  if (last.asked != 0) return written == last.end && now - last.asked < kPatience;
-  if (!last.is_of_main || !ends_cut(dump_of(told.file, last.begin, written))) return false;
+  const bool is_as_before = written == last.end;
+  if (last.asked != 0) return is_as_before && now - last.asked < kPatience;
+  if (!last.is_of_main || is_as_before) return false;
+  last.end = written;
+  if (!ends_cut(dump_of(told.file, last.begin, last.end))) return false;
   if (!catches(told.process, told.signal + 1)) return false;
   if (::syscall(SYS_tgkill, told.process, told.process, told.signal + 1) != 0) return false;
   last.asked = now;
-  last.end = written;
   return true;
 }
 
@@ -155,7 +153,8 @@ void CallerWatch::look(Told& told, std::uint64_t anonymous, std::uint64_t now) {
                           .anonymous = anonymous,
                           .by = anonymous - told.most,
                           .begin = written,
-                          .is_of_main = thread == told.process});
+                          .is_of_main = thread == told.process,
+                          .end = written});
   told.most = anonymous;
   told.before = thread_times_of(told.process);
   told.is_halfway = false;

@@ -12,6 +12,9 @@
 namespace etstream {
 namespace {
 
+/// Phases that are deeper, which a file may tell of, are taken for phases at this depth.
+constexpr std::size_t kDeepest = 256;
+
 /// A phase, and those in it.
 struct Node {
   const PhaseProfile* phase = nullptr;  // null for the command, and for no phase
@@ -24,14 +27,13 @@ Node tree_of(const Profile& profile) {
   std::map<std::int32_t, std::vector<std::size_t>> around;                 // of each process, by depth
   for (std::size_t i = 0; i < profile.phases.size(); ++i) {
     std::vector<std::size_t>& stack = around[profile.phases[i].process];
-    stack.resize(std::min<std::size_t>(profile.phases[i].depth, stack.size()));
+    stack.resize(std::min({std::size_t{profile.phases[i].depth}, stack.size(), kDeepest}));
     inner[stack.empty() ? profile.phases.size() : stack.back()].push_back(i);
     stack.push_back(i);
   }
   // Phases in a phase come behind it.
   std::vector<Node> nodes(inner.size());
-  for (std::size_t i = inner.size(); i-- > 0;) {
-    if (i == profile.phases.size()) continue;
+  for (std::size_t i = profile.phases.size(); i-- > 0;) {
     nodes[i].phase = &profile.phases[i];
     for (const std::size_t each : inner[i]) nodes[i].inner.push_back(std::move(nodes[each]));
   }

@@ -122,26 +122,6 @@ class ProcessTimeline {
   bool can_reset_ = true;
 };
 
-}  // namespace
-
-double seconds_between(std::uint64_t begin, std::uint64_t end) {
-  return end > begin ? static_cast<double>(end - begin) / 1e9 : 0;
-}
-
-void raise_to(PeakMemory& peak, const PeakMemory& other) {
-  peak.resident = std::max(peak.resident, other.resident);
-  peak.anonymous = std::max(peak.anonymous, other.anonymous);
-  peak.file = std::max(peak.file, other.file);
-}
-
-void raise_to_mark(PeakMemory& peak, std::uint64_t high_water) {
-  if (high_water <= peak.resident) return;
-  peak.anonymous += high_water - peak.resident;
-  peak.resident = high_water;
-}
-
-namespace {
-
 /// Raises the phases in which a process lived, of those above it, to its peak: a spike of its own may not be
 /// in the samples.
 void raise_phases_above(const std::vector<WatchedProcess>& processes, std::uint64_t begin, Profile& profile) {
@@ -160,6 +140,22 @@ void raise_phases_above(const std::vector<WatchedProcess>& processes, std::uint6
 }
 
 }  // namespace
+
+double seconds_between(std::uint64_t begin, std::uint64_t end) {
+  return end > begin ? static_cast<double>(end - begin) / 1e9 : 0;
+}
+
+void raise_to(PeakMemory& peak, const PeakMemory& other) {
+  peak.resident = std::max(peak.resident, other.resident);
+  peak.anonymous = std::max(peak.anonymous, other.anonymous);
+  peak.file = std::max(peak.file, other.file);
+}
+
+void raise_to_mark(PeakMemory& peak, std::uint64_t high_water) {
+  if (high_water <= peak.resident) return;
+  peak.anonymous += high_water - peak.resident;
+  peak.resident = high_water;
+}
 
 void add_profiles(const std::vector<WatchedProcess>& processes, std::vector<PhaseEvent> events,
                   std::uint64_t begin, Profile& profile) {

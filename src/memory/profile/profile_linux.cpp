@@ -89,7 +89,7 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
   if (!is_joined) {
     ETSTREAM_ASSIGN(log, share_memory("etstream-profile", 0, kPhaseLogVariable));
   }
-  const std::uint64_t first = log_from(log, 0).size();
+  const auto first = static_cast<std::uint64_t>(std::max<off_t>(::lseek(log.get(), 0, SEEK_END), 0));
   ETSTREAM_ASSIGN(const heap::SharedTreeUse heaps, heap::SharedTreeUse::open());
   // A process whose parent ends becomes a child of this one.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -297,6 +297,10 @@ TEST_CASE("phases are compared where they are among those around them") {
   }
   CHECK(rows == std::vector<std::string>{"lower < >", " gone <", " b < >", " a < >", " new >", "load < >",
                                          "save < >", "last <"});
+  // A file may tell of phases of any depth.
+  std::vector<std::pair<std::uint32_t, std::string>> deep;
+  for (std::uint32_t depth = 0; depth < 100'000; ++depth) deep.emplace_back(depth, "deeper");
+  CHECK(compare_phases(phases(deep), phases(deep)).size() == deep.size());
 }
 
 TEST_CASE("a profile is read back from its JSON, and other JSON is refused with its place") {
