@@ -77,7 +77,7 @@ struct BundledProgramOptions {
 [[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan(const BundledProgram& bundle,
                                                     const BundledProgramOptions& options = {});
 
-/// Those options, and how to write the file.
+/// The options of a bundle, and how to write its file.
 struct BundledProgramFileOptions : BundledProgramOptions {
   FileSinkOptions file;
   Progress progress;
