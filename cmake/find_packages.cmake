@@ -58,6 +58,7 @@ if(NOT XXHASH_INCLUDE_DIR)
   list(APPEND missing "xxHash: install libxxhash-dev, ${or_name_it}")
 endif()
 etstream_find(ZLIB "install zlib1g-dev, ${or_name_it}")
+etstream_find(zstd "install libzstd-dev, ${or_name_it}" CONFIG)
 # The library that src/core/base/sha256.cpp calls: macOS has these functions in its C library.
 set(ETSTREAM_SHA256)
 if(NOT APPLE)
