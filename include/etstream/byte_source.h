@@ -100,9 +100,12 @@ class ETSTREAM_EXPORT ByteSource {
   /// truncation is an error when the file is read or in check_unchanged(). So is a new owner or mode, which
   /// the system does not distinguish from a change of the bytes. The file is not kept open: all sources
   /// together use at most 64 descriptors. drop_pages() does nothing for a file that was in the page cache
-  /// when it was opened. Errors: kNotFound, kIo, kInvalidArgument (a folder, a FIFO or a device: its size is
-  /// not known beforehand).
+  /// when it was opened. Of a packed file, these are the original bytes: see packed_file.h, also for more
+  /// errors. Errors: kNotFound, kIo, kInvalidArgument (a folder, a FIFO or a device: its size is not known
+  /// beforehand).
   [[nodiscard]] static Result<ByteSource> file(const std::string& path);
+  /// Does the same, but gives a packed file as it lies.
+  [[nodiscard]] static Result<ByteSource> raw_file(const std::string& path);
   /// Returns a source of bytes that the caller owns and keeps unchanged while a copy of the source exists.
   [[nodiscard]] static ByteSource memory(std::span<const std::byte> bytes);
   /// Returns a source that owns its bytes.

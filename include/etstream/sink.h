@@ -96,13 +96,18 @@ struct FileSinkOptions {
   /// keeping the permissions of the file that is replaced. Writing goes on without it. The sink's thread
   /// calls it, from the opening until the end of commit().
   Warn warn = {};
+  /// Says whether the bytes are packed as they are written (packed_file.h): by default if the path ends in
+  /// ".etz" and is not written in place.
+  enum class Packing { kByName, kNever, kAlways } packing = Packing::kByName;
+  /// The threads that pack, as PackOptions::threads.
+  unsigned threads = 0;
 };
 
 /// Opens a file at `path`, which commit() replaces atomically: it is written under a temporary name
 /// ".NAME.etstream-*.tmp" in the same folder, and renamed. A process that is killed leaves at most that file;
 /// the next sink to the same destination removes it. Links are followed and keep pointing at the file; an
 /// existing file's permissions are kept, and its owner and group if that is allowed; a new file's permissions
-/// follow the umask. Large sources in files of the same file system share their blocks with this file, if the
+/// follow the umask. What is written to a path that ends in ".etz" is packed. Large sources in files of the same file system share their blocks with this file, if the
 /// file system can (xfs, btrfs) and both begin at multiples of a block. A path that is not a regular file (a
 /// FIFO, /dev/stdout) is written directly.
 ///

@@ -19,6 +19,7 @@ std::unique_ptr<CLI::App> make_command_line(ChosenCommand& chosen) {
   add_fat_command(*app, chosen);
   add_help_command(*app, chosen);
   add_inspect_command(*app, chosen);
+  add_pack_command(*app, chosen);
 #if defined(ETSTREAM_HEAP_LIBRARY)
   add_profile_command(*app, chosen);
 #endif
@@ -29,6 +30,7 @@ std::unique_ptr<CLI::App> make_command_line(ChosenCommand& chosen) {
   add_run_command(*app, chosen);
 #endif
   add_share_command(*app, chosen);
+  add_unpack_command(*app, chosen);
   add_verify_command(*app, chosen);
   return app;
 }

@@ -52,12 +52,14 @@ void add_extract_command(CLI::App& app, ChosenCommand& chosen);
 void add_fat_command(CLI::App& app, ChosenCommand& chosen);
 void add_help_command(CLI::App& app, ChosenCommand& chosen);
 void add_inspect_command(CLI::App& app, ChosenCommand& chosen);
+void add_pack_command(CLI::App& app, ChosenCommand& chosen);
 void add_profile_command(CLI::App& app, ChosenCommand& chosen);
 void add_ptd_command(CLI::App& app, ChosenCommand& chosen);
 void add_pte_command(CLI::App& app, ChosenCommand& chosen);
 void add_ptn_command(CLI::App& app, ChosenCommand& chosen);
 void add_run_command(CLI::App& app, ChosenCommand& chosen);
 void add_share_command(CLI::App& app, ChosenCommand& chosen);
+void add_unpack_command(CLI::App& app, ChosenCommand& chosen);
 void add_verify_command(CLI::App& app, ChosenCommand& chosen);
 
 }  // namespace etstream::cli

@@ -109,7 +109,7 @@ Result<void> convert_all(const FlatcArguments& arguments, const std::string& ext
   std::vector<Output> outputs;
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const auto write = [&, i](const Progress& progress) -> Result<std::unique_ptr<PendingOutput>> {
-      ETSTREAM_ASSIGN(auto sink, open_output(paths[i], !arguments.no_sync, is_text));
+      ETSTREAM_ASSIGN(auto sink, open_output(paths[i], file_options(!arguments.no_sync), is_text));
       ETSTREAM_TRY(convert({arguments.inputs[i], paths[i], *sink, progress}));
       return std::unique_ptr<PendingOutput>(std::move(sink));
     };

@@ -17,6 +17,7 @@
 #include "etstream/disk_limit.h"
 #include "etstream/input_record.h"
 #include "etstream/output_places.h"
+#include "etstream/packed_file.h"
 #include "etstream/sink.h"
 #include "present/print.h"
 
@@ -100,7 +101,7 @@ Result<void> write_pending(const Output& output, bool sync, const Progress& prog
     ETSTREAM_ASSIGN(out.emplace_back(), output.write(progress));
     return {};
   }
-  ETSTREAM_ASSIGN(auto sink, open_output(output.path, sync, output.is_text));
+  ETSTREAM_ASSIGN(auto sink, open_output(output.path, file_options(sync), output.is_text));
   Sink& opened = *sink;
   out.push_back(std::move(sink));
   return write_uncommitted(*output.plan, opened, progress);
@@ -118,7 +119,8 @@ Result<void> check_apart(const std::vector<std::string>& paths) {
   return {};
 }
 
-Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync, bool is_text) {
+Result<std::unique_ptr<Sink>> open_output(const std::string& path, const FileSinkOptions& options,
+                                          bool is_text) {
   const bool to_standard_output = is_standard_output(path);
   ETSTREAM_TRY(check_no_input(path));
   if (to_standard_output) {
@@ -127,9 +129,11 @@ Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync, bo
           make_error(ErrorCode::kInvalidArgument, "the output is binary and not for a terminal"),
           {"send it to a file or into a pipe"});
     }
-    return open_descriptor_sink(kStandardOutput, "standard output");
+    auto out = open_descriptor_sink(kStandardOutput, "standard output");
+    if (options.packing != FileSinkOptions::Packing::kAlways) return out;
+    return open_packing_sink(std::move(out), {.threads = options.threads});
   }
-  return open_file_sink(path, file_options(sync));
+  return open_file_sink(path, options);
 }
 
 Progress interruptible_progress() {

@@ -56,7 +56,8 @@ struct Output {
 [[nodiscard]] Result<void> check_apart(const std::vector<std::string>& paths);
 
 /// Opens a sink to `path`, or to standard output. See write_output; `is_text` may go to a terminal.
-[[nodiscard]] Result<std::unique_ptr<Sink>> open_output(const std::string& path, bool sync, bool is_text);
+[[nodiscard]] Result<std::unique_ptr<Sink>> open_output(const std::string& path,
+                                                        const FileSinkOptions& options, bool is_text);
 
 /// Returns a progress function with a bar, which stops the writing when the process is interrupted. It
 /// catches interrupts while it lives, so it is made before a temporary file and outlives it.

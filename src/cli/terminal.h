@@ -7,7 +7,8 @@
 
 namespace etstream::cli {
 
-/// The descriptor of standard output.
+/// The descriptors of standard input and output.
+inline constexpr int kStandardInput = 0;
 inline constexpr int kStandardOutput = 1;
 
 [[nodiscard]] bool standard_output_is_a_terminal();

@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/temporary_names_posix.h"
+#include "etstream/packed_file.h"
 #include "etstream/runtime_checks.h"
 #include "files/any_file.h"
 #include "files/weight_paths.h"
@@ -93,6 +94,7 @@ Result<void> verify_opened(Checked& checked, Findings& findings) {
 Result<Checked> open_and_verify(const ByteSource& file, Findings& findings) {
   Checked checked;
   const auto verify_it = [&]() -> Result<void> {
+    ETSTREAM_TRY(check_packed(file));
     ETSTREAM_ASSIGN(checked.file, open_any(file));
     return verify_opened(checked, findings);
   };

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 FOLDERS = """
-    core/base core/io core/layout
+    core/base core/packed core/io core/layout
     flatbuffer flatbuffer/json
     formats/tensor formats/segments formats/safetensors formats/gguf formats/ptd
     formats/pte formats/pte/backends formats/pte/graph formats/pte/rewrite

@@ -10,6 +10,7 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "etstream/packed_file.h"
 
 namespace etstream {
 namespace {
@@ -79,6 +80,25 @@ Result<std::size_t> read_all(int fd, std::uint64_t offset, std::span<std::byte> 
     done += static_cast<std::size_t>(n);
   }
   return done;
+}
+
+ReadBytes descriptor_reader(int descriptor, std::string name, std::function<Result<void>()> on_signal) {
+  return [descriptor, name = std::move(name),
+          on_signal = std::move(on_signal)](std::span<std::byte> out) -> Result<std::size_t> {
+    std::size_t done = 0;
+    while (done < out.size()) {
+      const ssize_t n = ::read(descriptor, out.data() + done, out.size() - done);
+      if (n == 0) break;
+      if (n > 0) {
+        done += static_cast<std::size_t>(n);
+      } else if (errno != EINTR) {
+        return system_error(errno, "cannot read", name);
+      } else if (on_signal) {
+        ETSTREAM_TRY(on_signal());
+      }
+    }
+    return done;
+  };
 }
 
 }  // namespace etstream

@@ -23,6 +23,7 @@
 #include "core/io/temporary_posix.h"
 #include "core/io/transfer.h"
 #include "etstream/input_record.h"
+#include "etstream/packed_file.h"
 #include "etstream/sink.h"
 
 namespace etstream {
@@ -312,11 +313,18 @@ Result<void> check_file_sink(const std::string& path) {
 Result<std::unique_ptr<Sink>> open_file_sink(const std::string& path, const FileSinkOptions& options) {
   return without_exceptions([&]() -> Result<std::unique_ptr<Sink>> {
     ETSTREAM_ASSIGN(auto destination, destination_of(path));
-    if (!destination) return open_special(path);
-    ETSTREAM_ASSIGN(Temporary file, create_temporary_file(*destination));
-    ETSTREAM_TRY(keep_owner_and_permissions(file.descriptor(), *destination, options.warn));
-    return std::unique_ptr<Sink>(
-        std::make_unique<FileSink>(*std::move(destination), std::move(file), options));
+    using Packing = FileSinkOptions::Packing;
+    const bool packs = options.packing == Packing::kAlways ||
+                       (options.packing == Packing::kByName && destination && path.ends_with(kPackedSuffix));
+    std::unique_ptr<Sink> out;
+    if (destination) {
+      ETSTREAM_ASSIGN(Temporary file, create_temporary_file(*destination));
+      ETSTREAM_TRY(keep_owner_and_permissions(file.descriptor(), *destination, options.warn));
+      out = std::make_unique<FileSink>(*std::move(destination), std::move(file), options);
+    } else {
+      ETSTREAM_ASSIGN(out, open_special(path));
+    }
+    return packs ? open_packing_sink(std::move(out), {.threads = options.threads}) : std::move(out);
   });
 }
 

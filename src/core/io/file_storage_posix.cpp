@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ByteSource::file: regular files as storage.
+// ByteSource::file and raw_file: regular files as storage.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +16,7 @@
 #include "core/io/file_calls_posix.h"
 #include "etstream/byte_source.h"
 #include "etstream/input_record.h"
+#include "etstream/packed_file.h"
 
 namespace etstream {
 namespace {
@@ -218,7 +219,7 @@ class FileStorage final : public ByteStorage {
 
 }  // namespace
 
-Result<ByteSource> ByteSource::file(const std::string& path) {
+Result<ByteSource> ByteSource::raw_file(const std::string& path) {
   return without_exceptions([&]() -> Result<ByteSource> {
     if (path.find('\0') != std::string::npos) {
       return refusal(ErrorCode::kInvalidArgument, "cannot open", path, "it is no path");
@@ -232,6 +233,15 @@ Result<ByteSource> ByteSource::file(const std::string& path) {
     auto storage = std::make_shared<FileStorage>(path, error ? path : absolute, opened.identity, was_cached);
     ETSTREAM_TRY(storage->adopt(std::move(opened.descriptor)));
     return ByteSource(std::move(storage));
+  });
+}
+
+Result<ByteSource> ByteSource::file(const std::string& path) {
+  return without_exceptions([&]() -> Result<ByteSource> {
+    ETSTREAM_ASSIGN(ByteSource file, raw_file(path));
+    ETSTREAM_ASSIGN(const bool packed, is_packed(file));
+    if (packed) return unpacked(std::move(file));
+    return file;
   });
 }
 

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Packed files: any file in pieces of 1 MiB, each coded by zstd in the way that makes it smallest. Pieces
+// don't depend on one another, so any byte is one piece away. schema/packed_file.md is the specification.
+//
+// ByteSource::file() gives the original bytes of a packed file, and open_file_sink() packs what is written to
+// a path that ends in ".etz". What follows is for other places than these.
+//
+//   const auto packed = etstream::ByteSource::raw_file("model.pte.etz");
+//   if (!packed) return packed.error();
+//   const auto program = etstream::unpacked(*packed);
+//   if (!program) return program.error();
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "etstream/byte_source.h"
+#include "etstream/content_hash.h"
+#include "etstream/export.h"
+#include "etstream/result.h"
+#include "etstream/sink.h"
+
+namespace etstream {
+
+/// The end of a packed file's name: ".etz".
+inline constexpr std::string_view kPackedSuffix = ".etz";
+
+/// Returns whether `file` begins as packed files do. Errors: those of reading.
+[[nodiscard]] ETSTREAM_EXPORT Result<bool> is_packed(const ByteSource& file);
+
+/// Returns the original bytes of a packed file. They are decoded as they are read, a piece at a time, and
+/// checked by the checksum of the piece. Offsets in messages about the packed file count its own bytes.
+/// Memory: up to 4 pieces of 1 MiB, and 4 MiB for each thread that reads. Errors: kUnsupported for another
+/// kind of file or a later version; kCorrupt for a file that is not whole; those of reading.
+[[nodiscard]] ETSTREAM_EXPORT Result<ByteSource> unpacked(ByteSource file);
+
+/// What a packed file says of itself.
+struct PackedSummary {
+  std::uint64_t packed_size = 0;    // in bytes
+  std::uint64_t original_size = 0;  // in bytes
+  std::uint64_t pieces = 0;
+  ContentHash content_hash{};  // of the original bytes
+};
+
+/// Returns the summary of the packed file that `file`, which unpacked() or ByteSource::file() returned, is
+/// all of; nothing for any other source.
+[[nodiscard]] ETSTREAM_EXPORT std::optional<PackedSummary> packed_summary(const ByteSource& file);
+
+/// Reads all pieces of such a file, and checks that their bytes have the hash of the whole. Does nothing for
+/// any other source. Errors: kCorrupt; those of reading.
+[[nodiscard]] ETSTREAM_EXPORT Result<void> check_packed(const ByteSource& file);
+
+/// Options of packing and unpacking.
+struct PackOptions {
+  /// The threads that code; 0 for one a processor, but at most 4. Each takes up to 4 MiB, and all else up to
+  /// 16 MiB. The bytes that are written do not depend on it.
+  unsigned threads = 0;
+};
+
+/// Opens a sink that packs what it is given, and writes that to `packed`, which nothing was appended to. It
+/// is committed with this one. Errors: those of `packed`; kTooLarge over 512 TiB.
+[[nodiscard]] ETSTREAM_EXPORT std::unique_ptr<Sink> open_packing_sink(std::unique_ptr<Sink> packed,
+                                                                      const PackOptions& options = {});
+
+/// A function that fills its argument with the next bytes, and returns how many these are: fewer only at the
+/// end.
+using ReadBytes = std::function<Result<std::size_t>(std::span<std::byte>)>;
+
+/// Reads a descriptor from its current position on; `name` stands for it in messages. `on_signal`, unless it
+/// is empty, is called when a signal comes while it waits; its error ends the reading. Error: kIo.
+[[nodiscard]] ETSTREAM_EXPORT ReadBytes descriptor_reader(int descriptor, std::string name,
+                                                          std::function<Result<void>()> on_signal = {});
+/// Reads all of a source, and has it drop the pages that were read.
+[[nodiscard]] ETSTREAM_EXPORT ReadBytes source_reader(ByteSource source);
+
+/// Appends what `read` gives to `sink`, which packs it, without a commit. `name` stands for the input in
+/// messages. Errors: kInvalidArgument for what is packed already; those of `read` and of the sink.
+[[nodiscard]] ETSTREAM_EXPORT Result<void> pack(const ReadBytes& read, const std::string& name, Sink& sink);
+
+/// Unpacks what `read` gives, from the first to the last byte, such as from a pipe, and appends the original
+/// bytes to `sink`, without a commit. Nothing was wrong with a file if this returns no error: all checksums
+/// and hashes are checked. `name` stands for the input in messages. Errors: as in unpacked(); those of `read`
+/// and of the sink.
+[[nodiscard]] ETSTREAM_EXPORT Result<void> unpack(const ReadBytes& read, const std::string& name, Sink& sink,
+                                                  const PackOptions& options = {});
+
+}  // namespace etstream

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// etstream pack FILE [-o OUT.etz], unpack FILE.etz [-o OUT]
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/terminal.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "etstream/byte_source.h"
+#include "etstream/packed_file.h"
+#include "present/print.h"
+
+namespace etstream::cli {
+namespace {
+
+struct PackArguments : WriteOptions {
+  std::string file;
+  std::string output;
+  unsigned threads = 0;
+  bool json = false;
+};
+
+/// An input that is read once, from its first byte to its last: a file, or standard input.
+struct Stream {
+  ReadBytes read;
+  std::string name;
+  std::uint64_t size = 0;          // 0 where it is not known
+  std::optional<ByteSource> file;  // where it is one
+};
+
+Error was_interrupted() { return {ErrorCode::kInterrupted, "interrupted before all was written"}; }
+
+Result<Stream> open_stream(const std::string& path) {
+  if (path == "-") {
+    const auto on_signal = []() -> Result<void> {
+      return interrupted() ? Result<void>(was_interrupted()) : Result<void>();
+    };
+    return Stream{descriptor_reader(kStandardInput, "standard input", on_signal), "standard input", 0, {}};
+  }
+  ETSTREAM_ASSIGN(ByteSource file, ByteSource::raw_file(path));
+  return Stream{source_reader(file), path, file.size(), file};
+}
+
+/// Returns `read` with a report of the bytes that it has given after each call.
+ReadBytes reporting(ReadBytes read, std::uint64_t size, Progress progress) {
+  return [=, done = std::uint64_t{0}](std::span<std::byte> out) mutable -> Result<std::size_t> {
+    if (!progress(done, std::max(done, size))) return was_interrupted();
+    auto read_bytes = read(out);
+    if (read_bytes) done += *read_bytes;
+    return read_bytes;
+  };
+}
+
+/// Writes an output that `fill` fills from the stream. The report has the sizes before and after.
+Result<void> recode(const Stream& stream, const std::string& path, const PackArguments& arguments,
+                    FileSinkOptions::Packing packing,
+                    const std::function<Result<void>(const ReadBytes&, Sink&)>& fill) {
+  FileSinkOptions options = file_options(!arguments.no_sync);
+  options.packing = packing;
+  options.threads = arguments.threads;
+  const auto write = [&](const Progress& progress) -> Result<std::unique_ptr<PendingOutput>> {
+    ETSTREAM_ASSIGN(auto sink, open_output(path, options, false));
+    ETSTREAM_TRY(fill(reporting(stream.read, stream.size, progress), *sink));
+    if (stream.file) ETSTREAM_TRY(stream.file->check_unchanged());
+    return std::unique_ptr<PendingOutput>(std::move(sink));
+  };
+  return write_outputs({{.path = path, .write = write}}, arguments);
+}
+
+/// Reports the sizes of the packed file and of the original, of which one is an output.
+Result<void> report(const std::string& output, const std::string& packed, const PackArguments& arguments) {
+  if (is_standard_output(output)) return {};
+  ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(packed));
+  const auto summary = packed_summary(file);
+  if (!summary) return {};
+  if (arguments.json) {
+    print_json({{"output", output},
+                {"packed_size", summary->packed_size},
+                {"original_size", summary->original_size}});
+    return {};
+  }
+  const std::string share = summary->original_size == 0
+                                ? ""
+                                : text(", {:.1f} %", 100 * static_cast<double>(summary->packed_size) /
+                                                         static_cast<double>(summary->original_size));
+  say("{}: {} packed, {} unpacked{}\n", output, readable_size(summary->packed_size),
+      readable_size(summary->original_size), share);
+  return {};
+}
+
+Result<void> pack_command(const PackArguments& arguments) {
+  ETSTREAM_ASSIGN(const Stream stream, open_stream(arguments.file));
+  const std::string output = !arguments.output.empty() ? arguments.output
+                             : arguments.file == "-"   ? "-"
+                                                       : arguments.file + std::string(kPackedSuffix);
+  const auto fill = [&](const ReadBytes& read, Sink& sink) { return pack(read, stream.name, sink); };
+  ETSTREAM_TRY(recode(stream, output, arguments, FileSinkOptions::Packing::kAlways, fill));
+  return report(output, output, arguments);
+}
+
+/// Returns the name without ".etz", for a file that is not there yet.
+Result<std::string> unpacked_name(const std::string& file) {
+  if (file == "-") return file;
+  if (!file.ends_with(kPackedSuffix)) {
+    return with_advice(
+        error_in(ErrorCode::kInvalidArgument, file, "has a name that does not end in {}", kPackedSuffix),
+        {"give the output's name with -o"});
+  }
+  std::string out = file.substr(0, file.size() - kPackedSuffix.size());
+  if (ByteSource::raw_file(out)) {
+    return with_advice(error_in(ErrorCode::kInvalidArgument, out, "is there already"),
+                       {text("-o {} replaces it", quote(out))});
+  }
+  return out;
+}
+
+Result<void> unpack_command(const PackArguments& arguments) {
+  ETSTREAM_ASSIGN(const Stream stream, open_stream(arguments.file));
+  std::string output = arguments.output;
+  if (output.empty()) {
+    ETSTREAM_ASSIGN(output, unpacked_name(arguments.file));
+  }
+  const auto fill = [&](const ReadBytes& read, Sink& sink) {
+    return unpack(read, stream.name, sink, {.threads = arguments.threads});
+  };
+  ETSTREAM_TRY(recode(stream, output, arguments, FileSinkOptions::Packing::kNever, fill));
+  return stream.file ? report(output, arguments.file, arguments) : Result<void>();
+}
+
+void add_options(CLI::App& command, PackArguments& arguments, const std::string& file,
+                 const std::string& output) {
+  command.add_option("FILE", arguments.file, file + "; - is standard input")->required();
+  add_option(command, "-o,--output", "OUT", arguments.output, output + "; - is standard output");
+  add_number(command, "--threads", arguments.threads,
+             "Code with this many threads, of which each takes up to 4 MiB; the default is one a processor, "
+             "but at most 4");
+  add_write_options(command, arguments);
+  command.add_flag("--json", arguments.json, "Report as JSON on standard output");
+}
+
+}  // namespace
+
+void add_pack_command(CLI::App& app, ChosenCommand& chosen) {
+  const auto [command, arguments] = add_subcommand<PackArguments>(
+      app, chosen, "pack", "Make a file smaller; all subcommands read packed files", pack_command);
+  add_options(command, arguments, "The file to pack", "The packed file; the default is FILE.etz");
+}
+
+void add_unpack_command(CLI::App& app, ChosenCommand& chosen) {
+  const auto [command, arguments] = add_subcommand<PackArguments>(
+      app, chosen, "unpack", "Restore a packed file, bit for bit", unpack_command);
+  add_options(command, arguments, "The packed file", "The original file; the default is FILE without .etz");
+}
+
+}  // namespace etstream::cli

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// OrderedWorkers: items that threads work on side by side, and that come out in the order in which they went
+// in.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace etstream {
+
+/// Returns how many threads to use for `asked`: all processors, but at most 4, for 0.
+[[nodiscard]] inline unsigned threads_for(unsigned asked) noexcept {
+  constexpr unsigned kMostByDefault = 4;
+  if (asked != 0) return asked;
+  const unsigned processors = std::thread::hardware_concurrency();  // 0 if that is not known
+  return processors == 0 ? 1 : std::min(processors, kMostByDefault);
+}
+
+/// Holds two items more than it has threads. With one thread it works in submit(), and starts none. Used by
+/// one thread, which fills and takes items. `Item` is default-constructed.
+template <class Item>
+class OrderedWorkers {
+ public:
+  using Work = std::function<void(Item&)>;
+
+  /// `make_work` makes what a thread does with an item, once for each thread. It does not throw; nor does the
+  /// work.
+  OrderedWorkers(unsigned threads, const std::function<Work()>& make_work)
+      : items_(threads > 1 ? threads + 2 : 1) {
+    if (threads > 1) {
+      try {
+        for (unsigned i = 0; i < threads; ++i)
+          threads_.emplace_back([this, work = make_work()] { run(work); });
+      } catch (const std::system_error&) {
+        // The system has no more threads for this process. Those that it has do the work.
+      }
+    }
+    if (threads_.empty()) own_work_ = make_work();
+  }
+  OrderedWorkers(const OrderedWorkers&) = delete;
+  OrderedWorkers& operator=(const OrderedWorkers&) = delete;
+  ~OrderedWorkers() {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  /// Returns an item to fill and submit, or null if none is free: release() the oldest first.
+  [[nodiscard]] Item* free() noexcept {
+    return submitted_ - released_ < items_.size() ? &item(submitted_).value : nullptr;
+  }
+  /// Has the item that free() returned worked on.
+  void submit() {
+    if (threads_.empty()) {
+      own_work_(item(submitted_++).value);
+      return;
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      item(submitted_).is_done = false;
+      ++submitted_;
+    }
+    changed_.notify_all();
+  }
+  /// Waits for the oldest item that is not released, and returns it; null if there is none.
+  [[nodiscard]] Item* oldest() {
+    if (released_ == submitted_) return nullptr;
+    if (!threads_.empty()) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return item(released_).is_done; });
+    }
+    return &item(released_).value;
+  }
+  /// Makes the oldest item free.
+  void release() noexcept { ++released_; }
+
+ private:
+  struct Slot {
+    Item value;
+    bool is_done = false;
+  };
+
+  Slot& item(std::uint64_t number) noexcept { return items_[number % items_.size()]; }
+
+  void run(const Work& work) {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [&] { return ends_ || begun_ < submitted_; });
+      if (ends_) return;
+      Slot& slot = item(begun_++);
+      lock.unlock();
+      work(slot.value);
+      lock.lock();
+      slot.is_done = true;
+      changed_.notify_all();
+    }
+  }
+
+  std::vector<Slot> items_;
+  std::uint64_t released_ = 0;
+  Work own_work_;  // where there are no threads
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t submitted_ = 0;  // this and what follows, and is_done, are guarded by mutex_
+  std::uint64_t begun_ = 0;
+  bool ends_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace etstream

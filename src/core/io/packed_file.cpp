@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The original bytes of a packed file, at any place.
+#include "etstream/packed_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "core/base/content_hash.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "core/io/derived_storage.h"
+#include "core/io/read_pieces.h"
+#include "core/packed/packed_checks.h"
+#include "core/packed/packed_format.h"
+#include "core/packed/piece_coder.h"
+
+namespace etstream::packed {
+namespace {
+
+template <class T>
+Result<void> read_structure(const ByteSource& file, std::uint64_t offset, T& out) {
+  return file.read_at(offset, std::as_writable_bytes(std::span(&out, 1)));
+}
+
+/// What a thread decodes with.
+struct Decoder {
+  PieceDecoder pieces;
+  std::vector<std::byte> coded;
+};
+
+class PackedStorage final : public DerivedStorage {
+ public:
+  /// `file` has been checked, but for its pieces.
+  PackedStorage(ByteSource file, const Footer& footer) : file_(std::move(file)), footer_(footer) {}
+
+  std::uint64_t size() const noexcept override { return footer_.original_size; }
+  std::string name() const override { return file_.name(); }
+  void for_each_part(const std::function<void(const ByteSource&)>& see) const override { see(file_); }
+
+  [[nodiscard]] PackedSummary summary() const noexcept {
+    return {file_.size(), footer_.original_size, footer_.piece_count, footer_.content_hash};
+  }
+
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    while (!out.empty()) {
+      const std::uint64_t index = offset / kPieceSize;
+      const std::size_t begin = offset % kPieceSize;
+      const std::size_t size = piece_size(index, footer_.original_size);
+      const auto part = out.first(std::min(out.size(), size - begin));
+      if (part.size() == size) {
+        ETSTREAM_TRY(decode(index, part));
+      } else {
+        ETSTREAM_ASSIGN(const auto piece, kept(index, size));
+        std::copy_n(piece->begin() + static_cast<std::ptrdiff_t>(begin), part.size(), part.begin());
+      }
+      offset += part.size();
+      out = out.subspan(part.size());
+    }
+    return {};
+  }
+
+ private:
+  using Bytes = std::shared_ptr<const std::vector<std::byte>>;
+  struct Kept {
+    std::uint64_t index = 0;
+    Bytes bytes;
+    std::uint64_t used = 0;  // when, in reads
+  };
+
+  [[nodiscard]] Error damaged(std::uint64_t offset, const Error& reason) const {
+    return unexpected(reason.code, {file_.name(), offset}, "{}", reason.message);
+  }
+
+  /// Decodes a whole piece.
+  Result<void> decode(std::uint64_t index, std::span<std::byte> out) const {
+    std::array<std::uint64_t, 2> ends{};  // of the piece; that of the last is where the table begins
+    const std::uint64_t entry = footer_.table_offset + sizeof(FrameStart) + index * sizeof(ends[0]);
+    ends[1] = footer_.table_offset;
+    const auto read = std::span(ends).first(index + 1 < footer_.piece_count ? 2 : 1);
+    ETSTREAM_TRY(file_.read_at(entry, std::as_writable_bytes(read)));
+    PieceHeader header;
+    ETSTREAM_TRY(read_structure(file_, ends[0], header));
+    ETSTREAM_TRY(check(header, file_.name(), ends[0]));
+    const std::uint64_t there = ends[1] - ends[0] - sizeof(header);
+    if (header.original_size != out.size() || header.coded_size != there) {
+      return unexpected(ErrorCode::kCorrupt, {file_.name(), ends[0]},
+                        "a piece of {} bytes, coded as {}, found one of {}, coded as {}", out.size(), there,
+                        header.original_size, header.coded_size);
+    }
+    auto decoder = take_decoder();
+    decoder->coded.resize(header.coded_size);
+    ETSTREAM_TRY(file_.read_at(ends[0] + sizeof(header), decoder->coded));
+    file_.drop_pages(ends[0], ends[1] - ends[0]);
+    if (auto decoded = decoder->pieces.decode(header.arrangement, decoder->coded, out); !decoded) {
+      return damaged(ends[0] + sizeof(header), decoded.error());
+    }
+    const std::lock_guard lock(mutex_);
+    decoders_.push_back(std::move(decoder));
+    return {};
+  }
+
+  std::unique_ptr<Decoder> take_decoder() const {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!decoders_.empty()) {
+        auto out = std::move(decoders_.back());
+        decoders_.pop_back();
+        return out;
+      }
+    }
+    return std::make_unique<Decoder>();
+  }
+
+  /// Returns a piece that is kept for the next reads, as readers of metadata go back and forth.
+  Result<Bytes> kept(std::uint64_t index, std::size_t size) const {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = std::ranges::find_if(
+          kept_, [&](const Kept& each) { return each.bytes != nullptr && each.index == index; });
+      if (found != kept_.end()) {
+        found->used = ++reads_;
+        return found->bytes;
+      }
+    }
+    auto piece = std::make_shared<std::vector<std::byte>>(size);
+    ETSTREAM_TRY(decode(index, *piece));
+    const std::lock_guard lock(mutex_);
+    *std::ranges::min_element(kept_, {}, &Kept::used) = {index, piece, ++reads_};
+    return Bytes(std::move(piece));
+  }
+
+  const ByteSource file_;
+  const Footer footer_;
+  mutable std::mutex mutex_;  // guards what follows
+  mutable std::vector<std::unique_ptr<Decoder>> decoders_;
+  mutable std::array<Kept, 4> kept_;
+  mutable std::uint64_t reads_ = 0;
+};
+
+/// Checks that pieces follow one another from `begin` to the table, and the table's hash.
+Result<void> check_offsets(const ByteSource& file, std::uint64_t begin, const Footer& footer) {
+  ContentHasher hash;
+  std::array<std::uint64_t, 4096> offsets{};
+  std::uint64_t before = begin;
+  for (std::uint64_t i = 0; i < footer.piece_count; i += offsets.size()) {
+    const std::uint64_t at = footer.table_offset + sizeof(FrameStart) + i * sizeof(offsets[0]);
+    const auto some = std::span(offsets).first(
+        static_cast<std::size_t>(std::min<std::uint64_t>(offsets.size(), footer.piece_count - i)));
+    ETSTREAM_TRY(file.read_at(at, std::as_writable_bytes(some)));
+    hash.update(std::as_bytes(some));
+    for (std::size_t j = 0; j < some.size(); ++j) {
+      const std::uint64_t least = i + j == 0 ? begin : before + sizeof(PieceHeader) + 1;
+      const std::uint64_t most =
+          i + j == 0 ? begin : before + sizeof(PieceHeader) + kPieceSize + kMostOverhead;
+      if (some[j] < least || some[j] > most || some[j] >= footer.table_offset) {
+        return unexpected(ErrorCode::kCorrupt, {file.name(), at + j * sizeof(some[j])},
+                          "piece {} at an offset from {} to {}, before {}, found {}", i + j, least, most,
+                          footer.table_offset, some[j]);
+      }
+      before = some[j];
+    }
+  }
+  return check_table_hash(footer, hash, file.name(), file.size());
+}
+
+}  // namespace
+}  // namespace etstream::packed
+
+namespace etstream {
+
+Result<bool> is_packed(const ByteSource& file) {
+  packed::FileHeader header{.identifier = 0};
+  const auto there =
+      std::as_writable_bytes(std::span(&header, 1)).first(offsetof(packed::FileHeader, version));
+  if (file.size() < there.size()) return false;
+  ETSTREAM_TRY(file.read_at(0, there));
+  return header.frame.magic == packed::kSkippable && header.identifier == packed::FileHeader().identifier;
+}
+
+Result<ByteSource> unpacked(ByteSource file) {
+  return without_exceptions([&]() -> Result<ByteSource> {
+    const std::string name = file.name();
+    packed::FileHeader header{.identifier = 0};
+    packed::Footer footer;
+    ETSTREAM_ASSIGN(const bool begins_right, is_packed(file));
+    if (begins_right && file.size() >= sizeof(header)) ETSTREAM_TRY(packed::read_structure(file, 0, header));
+    ETSTREAM_TRY(packed::check(header, name));
+    const std::uint64_t begin = std::uint64_t{sizeof(packed::FrameStart)} + header.frame.size;
+    if (file.size() < begin + sizeof(packed::FrameStart) + sizeof(footer)) {
+      return unexpected(ErrorCode::kCorrupt, {name, file.size()},
+                        "at least {} bytes, found the end of the file",
+                        begin + sizeof(packed::FrameStart) + sizeof(footer));
+    }
+    const std::uint64_t footer_at = file.size() - sizeof(footer);
+    ETSTREAM_TRY(packed::read_structure(file, footer_at, footer));
+    ETSTREAM_TRY(packed::check(footer, name, file.size()));
+    ETSTREAM_TRY(packed::check_offsets(file, begin, footer));
+    packed::FrameStart table;
+    ETSTREAM_TRY(packed::read_structure(file, footer.table_offset, table));
+    if (table.magic != packed::kSkippable || table.size != packed::table_size(footer.piece_count)) {
+      return unexpected(ErrorCode::kCorrupt, {name, footer.table_offset},
+                        "a skippable frame of {} bytes, found {}", packed::table_size(footer.piece_count),
+                        table.size);
+    }
+    ByteSource out(std::make_shared<packed::PackedStorage>(std::move(file), footer));
+    ETSTREAM_ASSIGN(const bool is_packed_twice, is_packed(out));
+    if (is_packed_twice) {
+      return with_advice(error_in(ErrorCode::kUnsupported, name, "is a packed file in a packed file"),
+                         {"unpack it once"});
+    }
+    return out;
+  });
+}
+
+std::optional<PackedSummary> packed_summary(const ByteSource& file) {
+  const auto* const storage = dynamic_cast<const packed::PackedStorage*>(file.place().storage);
+  return storage == nullptr ? std::nullopt : std::optional(storage->summary());
+}
+
+Result<void> check_packed(const ByteSource& file) {
+  return without_exceptions([&]() -> Result<void> {
+    const auto summary = packed_summary(file);
+    if (!summary) return {};
+    ETSTREAM_ASSIGN(const ContentHash hash, hash_of(file));
+    if (hash == summary->content_hash) return {};
+    return unexpected(ErrorCode::kCorrupt, {file.name(), summary->packed_size - sizeof(packed::Footer)},
+                      "the hash of the original bytes, found that of other bytes");
+  });
+}
+
+}  // namespace etstream

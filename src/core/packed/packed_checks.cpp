@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/packed/packed_checks.h"
+
+#include <cstddef>
+#include <string_view>
+
+#include "core/base/text.h"
+#include "core/base/try.h"
+
+namespace etstream::packed {
+namespace {
+
+/// Checks a field that has one right value.
+template <class Field, class Right>
+Result<void> check_field(const std::string& name, std::uint64_t offset, std::string_view field, Field found,
+                         Right right) {
+  if (found == right) return {};
+  return unexpected(ErrorCode::kCorrupt, {name, offset}, "{} {}, found {}", field, right, found);
+}
+
+/// Checks an identifier of four characters.
+Result<void> check_identifier(const std::string& name, std::uint64_t offset, std::uint32_t found,
+                              std::uint32_t right) {
+  if (found == right) return {};
+  const auto characters = [](const std::uint32_t& number) {
+    return quote({reinterpret_cast<const char*>(&number), sizeof(number)});
+  };
+  return unexpected(ErrorCode::kCorrupt, {name, offset}, "the identifier {}, found {}", characters(right),
+                    characters(found));
+}
+
+Result<void> check_version(const std::string& name, std::uint64_t offset, std::uint32_t version) {
+  if (version == kVersion) return {};
+  return with_advice(unexpected(ErrorCode::kUnsupported, {name, offset},
+                                "a packed file of version {}, found version {}", kVersion, version),
+                     {"a newer etstream reads it"});
+}
+
+}  // namespace
+
+Result<void> check(const FileHeader& header, const std::string& name) {
+  const FileHeader right;
+  if (header.frame.magic != kSkippable || header.identifier != right.identifier) {
+    return unexpected(ErrorCode::kUnsupported, {name, 0}, "a packed file (ETZ1), found another kind");
+  }
+  ETSTREAM_TRY(check_version(name, offsetof(FileHeader, version), header.version));
+  if (header.frame.size < right.frame.size) {
+    return unexpected(ErrorCode::kCorrupt, {name, offsetof(FrameStart, size)},
+                      "a header of at least {} bytes, found {}", right.frame.size, header.frame.size);
+  }
+  ETSTREAM_TRY(
+      check_field(name, offsetof(FileHeader, piece_size), "pieces of", header.piece_size, kPieceSize));
+  return check_field(name, offsetof(FileHeader, reserved), "the reserved number", header.reserved, 0U);
+}
+
+Result<void> check(const PieceHeader& header, const std::string& name, std::uint64_t offset) {
+  const PieceHeader right;
+  ETSTREAM_TRY(check_field(name, offset, "the number of a skippable frame,", header.frame.magic, kSkippable));
+  ETSTREAM_TRY(check_field(name, offset + offsetof(FrameStart, size), "a header of", header.frame.size,
+                           right.frame.size));
+  ETSTREAM_TRY(check_identifier(name, offset + offsetof(PieceHeader, identifier), header.identifier,
+                                right.identifier));
+  if (header.original_size == 0 || header.original_size > kPieceSize) {
+    return unexpected(ErrorCode::kCorrupt, {name, offset + offsetof(PieceHeader, original_size)},
+                      "a piece of 1 to {} bytes, found {}", kPieceSize, header.original_size);
+  }
+  if (header.coded_size == 0 || header.coded_size > header.original_size + kMostOverhead) {
+    return unexpected(ErrorCode::kCorrupt, {name, offset + offsetof(PieceHeader, coded_size)},
+                      "1 to {} coded bytes for {}, found {}", header.original_size + kMostOverhead,
+                      header.original_size, header.coded_size);
+  }
+  const Arrangement& arrangement = header.arrangement;
+  const std::uint64_t at = offset + offsetof(PieceHeader, arrangement);
+  const std::uint32_t size = arrangement.element_size;
+  if (size != 1 && size != 2 && size != 4) {
+    return unexpected(ErrorCode::kCorrupt, {name, at}, "elements of 1, 2 or 4 bytes, found {}", size);
+  }
+  if (arrangement.rotation > (size > 1 ? 1U : 0U)) {
+    return unexpected(ErrorCode::kCorrupt, {name, at + offsetof(Arrangement, rotation)},
+                      "elements of {} bytes rotated by at most {} bits, found {}", size, size > 1 ? 1 : 0,
+                      arrangement.rotation);
+  }
+  if (arrangement.first_element >= size) {
+    return unexpected(ErrorCode::kCorrupt, {name, at + offsetof(Arrangement, first_element)},
+                      "fewer than {} bytes before the first element, found {}", size,
+                      arrangement.first_element);
+  }
+  return {};
+}
+
+Result<void> check(const Footer& footer, const std::string& name, std::uint64_t size) {
+  const std::uint64_t at = size - sizeof(Footer);
+  ETSTREAM_TRY(
+      check_identifier(name, at + offsetof(Footer, identifier), footer.identifier, Footer().identifier));
+  ETSTREAM_TRY(check_version(name, at + offsetof(Footer, version), footer.version));
+  ETSTREAM_TRY(
+      check_field(name, at + offsetof(Footer, reserved), "the reserved number", footer.reserved, 0U));
+  ETSTREAM_TRY(check_field(name, at + offsetof(Footer, piece_count), "as many pieces as the size tells,",
+                           std::uint64_t{footer.piece_count}, pieces_of(footer.original_size)));
+  const std::uint64_t table = sizeof(FrameStart) + table_size(footer.piece_count);
+  if (table <= size && footer.table_offset == size - table) return {};
+  return unexpected(ErrorCode::kCorrupt, {name, at + offsetof(Footer, table_offset)},
+                    "the offset of a table of {} bytes that ends the file of {}, found {}", table, size,
+                    footer.table_offset);
+}
+
+Result<void> check_table_hash(const Footer& footer, ContentHasher& hash, const std::string& name,
+                              std::uint64_t size) {
+  Footer hashed = footer;
+  hashed.table_hash = {};
+  hash.update(bytes_of(hashed));
+  if (footer.table_hash == hash.hash()) return {};
+  return unexpected(ErrorCode::kCorrupt, {name, size - sizeof(Footer) + offsetof(Footer, table_hash)},
+                    "the hash of the table of pieces, found that of other bytes");
+}
+
+}  // namespace etstream::packed

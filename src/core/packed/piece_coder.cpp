@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/packed/piece_coder.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+// The parameter that has literals coded at negative levels is in this part of the header.
+#define ZSTD_STATIC_LINKING_ONLY
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <new>
+#include <numeric>
+
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "core/packed/planes.h"
+
+namespace etstream::packed {
+namespace {
+
+/// A plane that would not get smaller than this part of its size is stored: it is then read faster.
+constexpr double kLeastGain = 0.97;
+
+/// The level of zstd with a search for matches.
+constexpr int kMatchLevel = 3;
+/// The level at which the search takes steps so large that it takes no time.
+constexpr int kEntropyLevel = -1000;
+
+/// The bytes of a piece that are looked at, in so many places.
+constexpr std::size_t kSample = std::size_t{32} << 10;
+constexpr std::size_t kSamplePlaces = 4;
+
+/// The most bytes in a block of a zstd frame.
+constexpr std::size_t kBlock = std::size_t{128} << 10;
+
+enum class Method { kStored, kEntropy, kMatches };
+
+/// How often each byte occurs.
+class Counts {
+ public:
+  void add(std::uint8_t byte) noexcept { ++counts_[byte]; }
+  Counts& operator+=(const Counts& other) noexcept {
+    for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+    return *this;
+  }
+  [[nodiscard]] double bytes() const noexcept {
+    return static_cast<double>(std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0}));
+  }
+  /// Returns the bytes that an entropy coder needs for these.
+  [[nodiscard]] double coded_bytes() const noexcept {
+    const double all = bytes();
+    double bits = 0;
+    for (const std::uint32_t count : counts_) {
+      if (count != 0) bits += count * std::log2(all / count);
+    }
+    return bits / 8;
+  }
+
+ private:
+  std::array<std::uint32_t, 256> counts_{};
+};
+
+/// The bytes of a sample by their place in an element of four bytes: as they lie, and as they are in
+/// elements that are rotated by a bit.
+struct SampleCounts {
+  std::array<Counts, 4> plain;
+  std::array<Counts, 4> rotated;
+};
+
+/// A way to code a piece, and the part of its size that a sample of it would have.
+struct Plan {
+  Arrangement arrangement;
+  std::array<Method, 4> methods{};  // of the planes, from the highest bytes down
+  double size = 1;
+};
+
+std::uint8_t byte_at(std::span<const std::byte> bytes, std::size_t i) noexcept {
+  return std::to_integer<std::uint8_t>(bytes[i]);
+}
+
+/// The places of the sample in a piece: all of a small one. They begin at multiples of four.
+std::vector<std::span<const std::byte>> sample_of(std::span<const std::byte> piece) {
+  if (piece.size() <= kSample) return {piece};
+  constexpr std::size_t kSize = kSample / kSamplePlaces;
+  std::vector<std::span<const std::byte>> out;
+  for (std::size_t i = 0; i < kSamplePlaces; ++i) {
+    const std::size_t at = (piece.size() - kSize) / (kSamplePlaces - 1) * i;
+    out.push_back(piece.subspan(at - at % 4, kSize));
+  }
+  return out;
+}
+
+SampleCounts count(std::span<const std::span<const std::byte>> sample) {
+  SampleCounts out;
+  for (const auto part : sample) {
+    std::uint8_t before = 0;
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      const std::uint8_t byte = byte_at(part, i);
+      out.plain[i % 4].add(byte);
+      out.rotated[i % 4].add(static_cast<std::uint8_t>(byte << 1 | before >> 7));
+      before = byte;
+    }
+  }
+  return out;
+}
+
+/// Plans the entropy coder for elements that are arranged in this way. The lowest byte of a rotated element
+/// ends with another element's bit, which is left out of account.
+Plan plan_planes(const SampleCounts& counts, const Arrangement& arrangement) {
+  Plan out{.arrangement = arrangement, .size = 0};
+  double bytes = 0;
+  for (std::uint32_t plane = 0; plane < arrangement.element_size; ++plane) {
+    const std::uint32_t byte = arrangement.element_size - 1 - plane;  // 0 is the lowest
+    const auto& used = arrangement.rotation != 0 && byte != 0 ? counts.rotated : counts.plain;
+    Counts of_plane;
+    for (std::uint32_t i = byte; i < 4; i += arrangement.element_size) {
+      of_plane += used[(arrangement.first_element + i) % 4];
+    }
+    const double stored = of_plane.bytes();
+    const double coded = of_plane.coded_bytes();
+    const bool is_coded = coded < kLeastGain * stored;
+    out.methods[plane] = is_coded ? Method::kEntropy : Method::kStored;
+    out.size += is_coded ? coded : stored;
+    bytes += stored;
+  }
+  out.size /= bytes;
+  return out;
+}
+
+/// Returns the best plan that needs no search for matches.
+Plan best_of_planes(const SampleCounts& counts) {
+  // Planes cost time, so they have to be smaller by more than an estimate's error.
+  constexpr double kPlanesGain = 0.005;
+  constexpr double kSmallest = 0.0002;  // by which others beat those before them
+  Plan best = plan_planes(counts, {});
+  for (const std::uint32_t size : {2U, 4U}) {
+    Plan best_of_size;
+    for (const std::uint32_t rotation : {0U, 1U}) {
+      for (std::uint32_t first = 0; first < size; ++first) {
+        const Plan plan = plan_planes(counts, {size, rotation, first});
+        if (plan.size < best_of_size.size - kSmallest) best_of_size = plan;
+      }
+    }
+    if (best_of_size.size < best.size - kPlanesGain) best = best_of_size;
+  }
+  return best;
+}
+
+/// Appends to a buffer that has room.
+class Output {
+ public:
+  explicit Output(std::span<std::byte> room) : room_(room) {}
+
+  void add(std::span<const std::byte> bytes) noexcept {
+    std::copy(bytes.begin(), bytes.end(), room_.data() + size_);
+    size_ += bytes.size();
+  }
+  void add_number(std::uint32_t number, std::size_t bytes) noexcept { add(bytes_of(number).first(bytes)); }
+  [[nodiscard]] std::span<std::byte> left() const noexcept { return room_.subspan(size_); }
+  void advance(std::size_t bytes) noexcept { size_ += bytes; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+ private:
+  std::span<std::byte> room_;
+  std::size_t size_ = 0;
+};
+
+/// Appends a zstd frame whose blocks are stored, which the library makes only after it has tried to code
+/// them. Format: RFC 8878, sections 3.1.1.1 and 3.1.1.2.
+void add_stored_frame(std::span<const std::byte> bytes, Output& out) noexcept {
+  constexpr std::uint32_t kMagic = 0xFD2FB528;
+  constexpr std::uint32_t kSizeOf4Bytes = 2U << 6;
+  constexpr std::uint32_t kSingleSegment = 1U << 5;
+  constexpr std::uint32_t kChecksum = 1U << 2;
+  out.add_number(kMagic, 4);
+  out.add_number(kSizeOf4Bytes | kSingleSegment | kChecksum, 1);
+  out.add_number(static_cast<std::uint32_t>(bytes.size()), 4);
+  for (std::size_t at = 0; at < bytes.size(); at += kBlock) {
+    const auto block = bytes.subspan(at, std::min(kBlock, bytes.size() - at));
+    const std::uint32_t is_last = at + block.size() == bytes.size() ? 1 : 0;
+    out.add_number(is_last | static_cast<std::uint32_t>(block.size()) << 3, 3);
+    out.add(block);
+  }
+  out.add_number(static_cast<std::uint32_t>(XXH64(bytes.data(), bytes.size(), 0)), 4);
+}
+
+/// The most bytes that add_stored_frame() adds to up to kPieceSize others.
+constexpr std::size_t kMostFrameBytes = 4 + 1 + 4 + 3 * (kPieceSize / kBlock) + 4;
+static_assert(4 * kMostFrameBytes <= kMostOverhead, "each plane may have a frame of its own");
+
+}  // namespace
+
+struct PieceEncoder::State {
+  std::unique_ptr<ZSTD_CCtx, std::size_t (*)(ZSTD_CCtx*)> context{ZSTD_createCCtx(), &ZSTD_freeCCtx};
+  std::vector<std::byte> planes;
+  std::vector<std::byte> sample;
+
+  /// Appends `bytes` as a frame. Returns whether it was done: a frame that would not be smaller than
+  /// `most` is left out.
+  Result<bool> add_frame(std::span<const std::byte> bytes, Method method, std::size_t most, Output& out) {
+    if (!context) return Error{ErrorCode::kOutOfMemory, "out of memory"};
+    const bool searches = method == Method::kMatches;
+    ZSTD_CCtx_reset(context.get(), ZSTD_reset_session_and_parameters);
+    ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, searches ? kMatchLevel : kEntropyLevel);
+    if (!searches) ZSTD_CCtx_setParameter(context.get(), ZSTD_c_literalCompressionMode, ZSTD_ps_enable);
+    ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
+    const auto room = out.left().first(std::min(out.left().size(), most));
+    const std::size_t size =
+        ZSTD_compress2(context.get(), room.data(), room.size(), bytes.data(), bytes.size());
+    if (ZSTD_isError(size) != 0) {
+      if (ZSTD_getErrorCode(size) == ZSTD_error_memory_allocation) {
+        return Error{ErrorCode::kOutOfMemory, "out of memory"};
+      }
+      return false;
+    }
+    out.advance(size);
+    return true;
+  }
+
+  /// Chooses by a sample of the piece.
+  Result<Plan> choose(std::span<const std::byte> piece) {
+    const auto places = sample_of(piece);
+    Plan best = best_of_planes(count(places));
+    sample.clear();
+    for (const auto place : places) sample.insert(sample.end(), place.begin(), place.end());
+    // Matches are worth their time if they make the piece smaller by more than 1 %.
+    planes.resize(sample.size());
+    Output coded(planes);
+    const double to_beat = std::min(best.size - 0.01, kLeastGain) * static_cast<double>(sample.size());
+    ETSTREAM_ASSIGN(const bool is_smaller,
+                    add_frame(sample, Method::kMatches, static_cast<std::size_t>(to_beat), coded));
+    if (is_smaller) best = {.arrangement = {}, .methods = {Method::kMatches}};
+    return best;
+  }
+};
+
+PieceEncoder::PieceEncoder() : state_(std::make_unique<State>()) {}
+PieceEncoder::~PieceEncoder() = default;
+
+Result<void> PieceEncoder::encode(std::span<const std::byte> piece, std::vector<std::byte>& out) {
+  ETSTREAM_ASSIGN(const Plan plan, state_->choose(piece));
+  PieceHeader header{.original_size = static_cast<std::uint32_t>(piece.size()),
+                     .arrangement = plan.arrangement};
+  out.resize(sizeof(header) + piece.size() + kMostOverhead);
+  Output coded(std::span<std::byte>(out).subspan(sizeof(header)));
+  std::span<const std::byte> arranged = piece;
+  if (plan.arrangement.element_size > 1) {
+    state_->planes.resize(piece.size());
+    split(plan.arrangement, piece, state_->planes);
+    arranged = state_->planes;
+  }
+  const std::uint32_t planes = plan.arrangement.element_size;
+  const std::size_t elements =
+      (piece.size() - std::min<std::size_t>(piece.size(), plan.arrangement.first_element)) / planes;
+  std::size_t begin = 0;
+  for (std::uint32_t plane = 0; plane < planes; ++plane) {
+    const std::size_t end = plane + 1 == planes ? piece.size() : (plane + 1) * elements;
+    const Method method = plan.methods[plane];
+    // Neighbours that are stored share a frame.
+    if (method == Method::kStored && plane + 1 < planes && plan.methods[plane + 1] == method) continue;
+    const auto bytes = arranged.subspan(begin, end - begin);
+    begin = end;
+    if (bytes.empty()) continue;
+    if (method != Method::kStored) {
+      const auto most = static_cast<std::size_t>(kLeastGain * static_cast<double>(bytes.size()));
+      ETSTREAM_ASSIGN(const bool is_smaller, state_->add_frame(bytes, method, most, coded));
+      if (is_smaller) continue;
+    }
+    add_stored_frame(bytes, coded);
+  }
+  header.coded_size = static_cast<std::uint32_t>(coded.size());
+  std::memcpy(out.data(), &header, sizeof(header));
+  out.resize(sizeof(header) + coded.size());
+  return {};
+}
+
+struct PieceDecoder::State {
+  std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context{ZSTD_createDCtx(), &ZSTD_freeDCtx};
+  std::vector<std::byte> planes;
+};
+
+PieceDecoder::PieceDecoder() : state_(std::make_unique<State>()) {}
+PieceDecoder::~PieceDecoder() = default;
+
+Result<void> PieceDecoder::decode(const Arrangement& arrangement, std::span<const std::byte> coded,
+                                  std::span<std::byte> out) {
+  if (!state_->context) return Error{ErrorCode::kOutOfMemory, "out of memory"};
+  std::span<std::byte> arranged = out;
+  if (arrangement.element_size > 1) {
+    state_->planes.resize(out.size());
+    arranged = state_->planes;
+  }
+  const std::size_t size = ZSTD_decompressDCtx(state_->context.get(), arranged.data(), arranged.size(),
+                                               coded.data(), coded.size());
+  if (ZSTD_isError(size) != 0) {
+    return make_error(ErrorCode::kCorrupt, "zstd frames of {} bytes, found: {}", out.size(),
+                      ZSTD_getErrorName(size));
+  }
+  if (size != out.size()) {
+    return make_error(ErrorCode::kCorrupt, "zstd frames of {} bytes, found {}", out.size(), size);
+  }
+  if (arrangement.element_size > 1) merge(arrangement, arranged, out);
+  return {};
+}
+
+}  // namespace etstream::packed

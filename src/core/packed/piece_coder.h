@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Codes a piece of a packed file, and decodes it. The coder looks at a sample of each piece and takes what
+// makes it smallest: zstd, zstd's entropy coder alone, or one of these for some planes of its elements. It
+// knows no format, and pieces don't depend on one another.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/packed/packed_format.h"
+#include "etstream/result.h"
+
+namespace etstream::packed {
+
+/// Codes pieces. Memory: at most 3 MiB. For one thread at a time.
+class PieceEncoder {
+ public:
+  PieceEncoder();
+  PieceEncoder(const PieceEncoder&) = delete;
+  PieceEncoder& operator=(const PieceEncoder&) = delete;
+  ~PieceEncoder();
+
+  /// Puts in `out` the header and the frames of a piece, which is not empty and at most kPieceSize long.
+  /// Error: kOutOfMemory.
+  [[nodiscard]] Result<void> encode(std::span<const std::byte> piece, std::vector<std::byte>& out);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Decodes pieces. Memory: at most 2 MiB. For one thread at a time.
+class PieceDecoder {
+ public:
+  PieceDecoder();
+  PieceDecoder(const PieceDecoder&) = delete;
+  PieceDecoder& operator=(const PieceDecoder&) = delete;
+  ~PieceDecoder();
+
+  /// Fills `out`, which has as many bytes as the header says, from the frames in `coded`. Error: kCorrupt for
+  /// anything but frames of exactly these bytes whose checksums are right, with a message that can follow
+  /// "expected ".
+  [[nodiscard]] Result<void> decode(const Arrangement& arrangement, std::span<const std::byte> coded,
+                                    std::span<std::byte> out);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace etstream::packed
