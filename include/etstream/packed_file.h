@@ -41,7 +41,7 @@ inline constexpr std::string_view kPackedSuffix = ".etz";
 /// kind of file or a later version; kCorrupt for a file that is not whole; those of reading.
 [[nodiscard]] ETSTREAM_EXPORT Result<ByteSource> unpacked(ByteSource file);
 
-/// What a packed file says of itself.
+/// The figures that a packed file states of itself.
 struct PackedSummary {
   std::uint64_t packed_size = 0;    // in bytes
   std::uint64_t original_size = 0;  // in bytes

@@ -60,7 +60,7 @@ class OrderedWorkers {
   [[nodiscard]] Item* free() noexcept {
     return submitted_ - released_ < items_.size() ? &item(submitted_).value : nullptr;
   }
-  /// Has the item that free() returned worked on.
+  /// Passes the item that free() returned to a thread.
   void submit() {
     if (threads_.empty()) {
       own_work_(item(submitted_++).value);

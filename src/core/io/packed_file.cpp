@@ -27,7 +27,7 @@ Result<void> read_structure(const ByteSource& file, std::uint64_t offset, T& out
   return file.read_at(offset, std::as_writable_bytes(std::span(&out, 1)));
 }
 
-/// What a thread decodes with.
+/// The memory that a thread decodes with.
 struct Decoder {
   PieceDecoder pieces;
   std::vector<std::byte> coded;

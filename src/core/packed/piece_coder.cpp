@@ -39,7 +39,7 @@ constexpr std::size_t kBlock = std::size_t{128} << 10;
 
 enum class Method { kStored, kEntropy, kMatches };
 
-/// How often each byte occurs.
+/// Counts how often each byte occurs.
 class Counts {
  public:
   void add(std::uint8_t byte) noexcept { ++counts_[byte]; }
