@@ -24,8 +24,9 @@ namespace etstream {
   return processors == 0 ? 1 : std::min(processors, kMostByDefault);
 }
 
-/// Holds two items more than it has threads. With one thread it works in submit(), and starts none. Used by
-/// one thread, which fills and takes items. `Item` is default-constructed.
+/// The work should allocate nothing, as the C library sets aside 64 MiB of address space for each thread that
+/// does. Holds two items more than it has threads. With one thread it works in submit(), and starts none.
+/// Used by one thread, which fills and takes items. `Item` is default-constructed.
 template <class Item>
 class OrderedWorkers {
  public:

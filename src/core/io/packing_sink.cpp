@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A sink that codes what passes.
+#include <algorithm>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -18,10 +20,12 @@ namespace {
 
 static_assert(kTransferBufferSize == kPieceSize, "each full buffer is a piece");
 
+/// A piece before and after it is coded. Workers allocate nothing, see OrderedWorkers.
 struct Piece {
-  std::vector<std::byte> original;
-  std::vector<std::byte> coded;
-  Result<void> result;
+  std::unique_ptr<std::byte[]> original = std::make_unique_for_overwrite<std::byte[]>(kPieceSize);
+  std::size_t original_size = 0;
+  std::unique_ptr<std::byte[]> coded = std::make_unique_for_overwrite<std::byte[]>(kMostCoded);
+  Result<std::size_t> coded_size = 0;
 };
 
 class PackingSink final : public BufferedSink {
@@ -29,7 +33,8 @@ class PackingSink final : public BufferedSink {
   PackingSink(std::unique_ptr<Sink> packed, const PackOptions& options)
       : packed_(std::move(packed)), workers_(threads_for(options.threads), [] {
           return [encoder = std::make_shared<PieceEncoder>()](Piece& piece) {
-            piece.result = without_exceptions([&] { return encoder->encode(piece.original, piece.coded); });
+            piece.coded_size =
+                encoder->encode({piece.original.get(), piece.original_size}, {piece.coded.get(), kMostCoded});
           };
         }) {
     set_forgetful(true);
@@ -47,7 +52,8 @@ class PackingSink final : public BufferedSink {
       ETSTREAM_TRY(write_oldest());
       piece = workers_.free();
     }
-    piece->original.assign(bytes.begin(), bytes.end());
+    std::copy(bytes.begin(), bytes.end(), piece->original.get());
+    piece->original_size = bytes.size();
     hash_.update(bytes);
     original_size_ += bytes.size();
     workers_.submit();
@@ -69,13 +75,13 @@ class PackingSink final : public BufferedSink {
 
   Result<void> write_oldest() {
     const Piece& piece = *workers_.oldest();
-    ETSTREAM_TRY(piece.result);
+    ETSTREAM_ASSIGN(const std::size_t size, piece.coded_size);
     if (sizes_.size() == kMostPieces) {
       return make_error(ErrorCode::kTooLarge, "expected at most {} bytes to pack, found more",
                         kMostPieces * kPieceSize);
     }
-    sizes_.push_back(static_cast<std::uint32_t>(piece.coded.size()));
-    ETSTREAM_TRY(write(piece.coded));
+    sizes_.push_back(static_cast<std::uint32_t>(size));
+    ETSTREAM_TRY(write({piece.coded.get(), size}));
     workers_.release();
     return {};
   }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -20,11 +21,14 @@
 namespace etstream::packed {
 namespace {
 
+/// A piece before and after it is decoded. Workers allocate nothing, see OrderedWorkers.
 struct CodedPiece {
   std::uint64_t offset = 0;  // of its frames in the packed file
   Arrangement arrangement;
-  std::vector<std::byte> coded;
-  std::vector<std::byte> original;
+  std::unique_ptr<std::byte[]> coded_bytes = std::make_unique_for_overwrite<std::byte[]>(kMostCoded);
+  std::unique_ptr<std::byte[]> original_bytes = std::make_unique_for_overwrite<std::byte[]>(kPieceSize);
+  std::span<std::byte> coded;
+  std::span<std::byte> original;
   Result<void> result;
 };
 
@@ -33,8 +37,7 @@ class Unpacker {
   Unpacker(const ReadBytes& read, const std::string& name, Sink& sink, const PackOptions& options)
       : read_(read), name_(name), sink_(sink), workers_(threads_for(options.threads), [] {
           return [decoder = std::make_shared<PieceDecoder>()](CodedPiece& piece) {
-            piece.result = without_exceptions(
-                [&] { return decoder->decode(piece.arrangement, piece.coded, piece.original); });
+            piece.result = decoder->decode(piece.arrangement, piece.coded, piece.original);
           };
         }) {}
 
@@ -91,8 +94,8 @@ class Unpacker {
     }
     piece->offset = position_;
     piece->arrangement = header.arrangement;
-    piece->coded.resize(header.coded_size);
-    piece->original.resize(header.original_size);
+    piece->coded = {piece->coded_bytes.get(), header.coded_size};
+    piece->original = {piece->original_bytes.get(), header.original_size};
     ETSTREAM_TRY(read(piece->coded));
     workers_.submit();
     return {};

@@ -82,6 +82,9 @@ struct Footer {
 };
 static_assert(sizeof(Footer) == 64);
 
+/// The most bytes of a piece with its header.
+inline constexpr std::size_t kMostCoded = sizeof(PieceHeader) + kPieceSize + kMostOverhead;
+
 /// The most pieces whose offsets, and the footer, fit in a skippable frame: 512 TiB.
 inline constexpr std::uint64_t kMostPieces =
     (std::numeric_limits<std::uint32_t>::max() - sizeof(Footer)) / sizeof(std::uint64_t);

@@ -82,28 +82,29 @@ std::uint8_t byte_at(std::span<const std::byte> bytes, std::size_t i) noexcept {
   return std::to_integer<std::uint8_t>(bytes[i]);
 }
 
-/// The places of the sample in a piece: all of a small one. They begin at multiples of four.
-std::vector<std::span<const std::byte>> sample_of(std::span<const std::byte> piece) {
-  if (piece.size() <= kSample) return {piece};
+/// Copies the sample of a piece, which is all of a small one. Its parts begin at multiples of four. Returns
+/// its size.
+std::size_t take_sample(std::span<const std::byte> piece, std::span<std::byte, kSample> out) noexcept {
+  if (piece.size() <= kSample) {
+    std::copy(piece.begin(), piece.end(), out.begin());
+    return piece.size();
+  }
   constexpr std::size_t kSize = kSample / kSamplePlaces;
-  std::vector<std::span<const std::byte>> out;
   for (std::size_t i = 0; i < kSamplePlaces; ++i) {
     const std::size_t at = (piece.size() - kSize) / (kSamplePlaces - 1) * i;
-    out.push_back(piece.subspan(at - at % 4, kSize));
+    std::copy_n(piece.data() + at - at % 4, kSize, out.data() + i * kSize);
   }
-  return out;
+  return kSample;
 }
 
-SampleCounts count(std::span<const std::span<const std::byte>> sample) {
+SampleCounts count(std::span<const std::byte> sample) noexcept {
   SampleCounts out;
-  for (const auto part : sample) {
-    std::uint8_t before = 0;
-    for (std::size_t i = 0; i < part.size(); ++i) {
-      const std::uint8_t byte = byte_at(part, i);
-      out.plain[i % 4].add(byte);
-      out.rotated[i % 4].add(static_cast<std::uint8_t>(byte << 1 | before >> 7));
-      before = byte;
-    }
+  std::uint8_t before = 0;
+  for (std::size_t i = 0; i < sample.size(); ++i) {
+    const std::uint8_t byte = byte_at(sample, i);
+    out.plain[i % 4].add(byte);
+    out.rotated[i % 4].add(static_cast<std::uint8_t>(byte << 1 | before >> 7));
+    before = byte;
   }
   return out;
 }
@@ -194,23 +195,37 @@ static_assert(4 * kMostFrameBytes <= kMostOverhead, "each plane may have a frame
 
 }  // namespace
 
+/// The memory of a context, which is allocated before its thread begins: an allocation in a thread would have
+/// the C library set aside an address space of its own for it.
+struct EncoderMemory {
+  std::vector<std::byte> bytes;
+  ZSTD_CCtx* context;
+
+  EncoderMemory()
+      : bytes(std::max(size_for(kMatchLevel), size_for(kEntropyLevel))),
+        context(ZSTD_initStaticCCtx(bytes.data(), bytes.size())) {}
+
+  static std::size_t size_for(int level) {
+    return ZSTD_estimateCCtxSize_usingCParams(ZSTD_getCParams(level, kPieceSize, 0));
+  }
+};
+
 struct PieceEncoder::State {
-  std::unique_ptr<ZSTD_CCtx, std::size_t (*)(ZSTD_CCtx*)> context{ZSTD_createCCtx(), &ZSTD_freeCCtx};
-  std::vector<std::byte> planes;
-  std::vector<std::byte> sample;
+  EncoderMemory memory;
+  std::unique_ptr<std::byte[]> planes = std::make_unique_for_overwrite<std::byte[]>(kPieceSize);
+  std::array<std::byte, kSample> sample;
 
   /// Appends `bytes` as a frame. Returns whether it was done: a frame that would not be smaller than
   /// `most` is left out.
   Result<bool> add_frame(std::span<const std::byte> bytes, Method method, std::size_t most, Output& out) {
-    if (!context) return Error{ErrorCode::kOutOfMemory, "out of memory"};
     const bool searches = method == Method::kMatches;
-    ZSTD_CCtx_reset(context.get(), ZSTD_reset_session_and_parameters);
-    ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, searches ? kMatchLevel : kEntropyLevel);
-    if (!searches) ZSTD_CCtx_setParameter(context.get(), ZSTD_c_literalCompressionMode, ZSTD_ps_enable);
-    ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
+    ZSTD_CCtx* const context = memory.context;
+    ZSTD_CCtx_reset(context, ZSTD_reset_session_and_parameters);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, searches ? kMatchLevel : kEntropyLevel);
+    if (!searches) ZSTD_CCtx_setParameter(context, ZSTD_c_literalCompressionMode, ZSTD_ps_enable);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
     const auto room = out.left().first(std::min(out.left().size(), most));
-    const std::size_t size =
-        ZSTD_compress2(context.get(), room.data(), room.size(), bytes.data(), bytes.size());
+    const std::size_t size = ZSTD_compress2(context, room.data(), room.size(), bytes.data(), bytes.size());
     if (ZSTD_isError(size) != 0) {
       if (ZSTD_getErrorCode(size) == ZSTD_error_memory_allocation) {
         return Error{ErrorCode::kOutOfMemory, "out of memory"};
@@ -223,16 +238,14 @@ struct PieceEncoder::State {
 
   /// Chooses by a sample of the piece.
   Result<Plan> choose(std::span<const std::byte> piece) {
-    const auto places = sample_of(piece);
-    Plan best = best_of_planes(count(places));
-    sample.clear();
-    for (const auto place : places) sample.insert(sample.end(), place.begin(), place.end());
+    const auto taken = std::span(sample).first(take_sample(piece, sample));
+    Plan best = best_of_planes(count(taken));
     // Matches are worth their time if they make the piece smaller by more than 1 %.
-    planes.resize(sample.size());
-    Output coded(planes);
-    const double to_beat = std::min(best.size - 0.01, kLeastGain) * static_cast<double>(sample.size());
-    ETSTREAM_ASSIGN(const bool is_smaller,
-                    add_frame(sample, Method::kMatches, static_cast<std::size_t>(to_beat), coded));
+    Output coded({planes.get(), kPieceSize});
+    const double to_beat = std::min(best.size - 0.01, kLeastGain) * static_cast<double>(taken.size());
+    ETSTREAM_ASSIGN(
+        const bool is_smaller,
+        add_frame(taken, Method::kMatches, static_cast<std::size_t>(std::max(to_beat, 0.0)), coded));
     if (is_smaller) best = {.arrangement = {}, .methods = {Method::kMatches}};
     return best;
   }
@@ -241,17 +254,16 @@ struct PieceEncoder::State {
 PieceEncoder::PieceEncoder() : state_(std::make_unique<State>()) {}
 PieceEncoder::~PieceEncoder() = default;
 
-Result<void> PieceEncoder::encode(std::span<const std::byte> piece, std::vector<std::byte>& out) {
+Result<std::size_t> PieceEncoder::encode(std::span<const std::byte> piece, std::span<std::byte> out) {
   ETSTREAM_ASSIGN(const Plan plan, state_->choose(piece));
   PieceHeader header{.original_size = static_cast<std::uint32_t>(piece.size()),
                      .arrangement = plan.arrangement};
-  out.resize(sizeof(header) + piece.size() + kMostOverhead);
-  Output coded(std::span<std::byte>(out).subspan(sizeof(header)));
+  Output coded(out.subspan(sizeof(header)));
   std::span<const std::byte> arranged = piece;
   if (plan.arrangement.element_size > 1) {
-    state_->planes.resize(piece.size());
-    split(plan.arrangement, piece, state_->planes);
-    arranged = state_->planes;
+    const std::span split_bytes(state_->planes.get(), piece.size());
+    split(plan.arrangement, piece, split_bytes);
+    arranged = split_bytes;
   }
   const std::uint32_t planes = plan.arrangement.element_size;
   const std::size_t elements =
@@ -274,13 +286,13 @@ Result<void> PieceEncoder::encode(std::span<const std::byte> piece, std::vector<
   }
   header.coded_size = static_cast<std::uint32_t>(coded.size());
   std::memcpy(out.data(), &header, sizeof(header));
-  out.resize(sizeof(header) + coded.size());
-  return {};
+  return sizeof(header) + coded.size();
 }
 
 struct PieceDecoder::State {
-  std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context{ZSTD_createDCtx(), &ZSTD_freeDCtx};
-  std::vector<std::byte> planes;
+  std::vector<std::byte> memory = std::vector<std::byte>(ZSTD_estimateDCtxSize());
+  ZSTD_DCtx* context = ZSTD_initStaticDCtx(memory.data(), memory.size());
+  std::unique_ptr<std::byte[]> planes = std::make_unique_for_overwrite<std::byte[]>(kPieceSize);
 };
 
 PieceDecoder::PieceDecoder() : state_(std::make_unique<State>()) {}
@@ -288,14 +300,9 @@ PieceDecoder::~PieceDecoder() = default;
 
 Result<void> PieceDecoder::decode(const Arrangement& arrangement, std::span<const std::byte> coded,
                                   std::span<std::byte> out) {
-  if (!state_->context) return Error{ErrorCode::kOutOfMemory, "out of memory"};
-  std::span<std::byte> arranged = out;
-  if (arrangement.element_size > 1) {
-    state_->planes.resize(out.size());
-    arranged = state_->planes;
-  }
-  const std::size_t size = ZSTD_decompressDCtx(state_->context.get(), arranged.data(), arranged.size(),
-                                               coded.data(), coded.size());
+  const std::span arranged = arrangement.element_size > 1 ? std::span(state_->planes.get(), out.size()) : out;
+  const std::size_t size =
+      ZSTD_decompressDCtx(state_->context, arranged.data(), arranged.size(), coded.data(), coded.size());
   if (ZSTD_isError(size) != 0) {
     return make_error(ErrorCode::kCorrupt, "zstd frames of {} bytes, found: {}", out.size(),
                       ZSTD_getErrorName(size));

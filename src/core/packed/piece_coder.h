@@ -8,8 +8,6 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "core/packed/packed_format.h"
 #include "etstream/result.h"
@@ -24,9 +22,9 @@ class PieceEncoder {
   PieceEncoder& operator=(const PieceEncoder&) = delete;
   ~PieceEncoder();
 
-  /// Puts in `out` the header and the frames of a piece, which is not empty and at most kPieceSize long.
-  /// Error: kOutOfMemory.
-  [[nodiscard]] Result<void> encode(std::span<const std::byte> piece, std::vector<std::byte>& out);
+  /// Puts in `out`, which has kMostCoded bytes, the header and the frames of a piece, which is not empty and
+  /// at most kPieceSize long. Returns their size. Allocates nothing. Error: kOutOfMemory.
+  [[nodiscard]] Result<std::size_t> encode(std::span<const std::byte> piece, std::span<std::byte> out);
 
  private:
   struct State;
@@ -41,7 +39,8 @@ class PieceDecoder {
   PieceDecoder& operator=(const PieceDecoder&) = delete;
   ~PieceDecoder();
 
-  /// Fills `out`, which has as many bytes as the header says, from the frames in `coded`. Error: kCorrupt for
+  /// Fills `out`, which has as many bytes as the header says, at most kPieceSize, from the frames in `coded`.
+  /// Allocates nothing but an error. Error: kCorrupt for
   /// anything but frames of exactly these bytes whose checksums are right, with a message that can follow
   /// "expected ".
   [[nodiscard]] Result<void> decode(const Arrangement& arrangement, std::span<const std::byte> coded,
