@@ -101,8 +101,9 @@ class ETSTREAM_EXPORT ByteSource {
   /// the system does not distinguish from a change of the bytes. The file is not kept open: all sources
   /// together use at most 64 descriptors. drop_pages() does nothing for a file that was in the page cache
   /// when it was opened. Of a packed file, these are the original bytes: see packed_file.h, also for more
-  /// errors. Errors: kNotFound, kIo, kInvalidArgument (a folder, a FIFO or a device: its size is not known
-  /// beforehand).
+  /// errors. If there is nothing at `path`, but a file at `path` with ".etz", opens that, so that an index of
+  /// files or a folder may have packed ones. Errors: kNotFound, kIo, kInvalidArgument (a folder, a FIFO or a
+  /// device: its size is not known beforehand).
   [[nodiscard]] static Result<ByteSource> file(const std::string& path);
   /// Does the same, but gives a packed file as it lies.
   [[nodiscard]] static Result<ByteSource> raw_file(const std::string& path);

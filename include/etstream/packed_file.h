@@ -3,7 +3,8 @@
 // Packed files: any file in pieces of 1 MiB, each coded by zstd in the way that makes it smallest. Pieces
 // don't depend on one another, so any byte is one piece away. schema/packed_file.md is the specification.
 //
-// ByteSource::file() gives the original bytes of a packed file, and open_file_sink() packs what is written to
+// ByteSource::file() gives the original bytes of a packed file, also of NAME.etz if it is asked for NAME and
+// there is no such file. open_file_sink() packs what is written to
 // a path that ends in ".etz". What follows is for other places than these.
 //
 //   const auto packed = etstream::ByteSource::raw_file("model.pte.etz");
@@ -31,6 +32,12 @@ namespace etstream {
 
 /// The end of a packed file's name: ".etz".
 inline constexpr std::string_view kPackedSuffix = ".etz";
+
+/// Returns the name that a file has when it is not packed: `name` without ".etz".
+[[nodiscard]] constexpr std::string_view unpacked_name(std::string_view name) noexcept {
+  if (name.ends_with(kPackedSuffix)) name.remove_suffix(kPackedSuffix.size());
+  return name;
+}
 
 /// Returns whether `file` begins as packed files do. Errors: those of reading.
 [[nodiscard]] ETSTREAM_EXPORT Result<bool> is_packed(const ByteSource& file);
@@ -63,6 +70,9 @@ struct PackOptions {
   /// 16 MiB. The bytes that are written do not depend on it.
   unsigned threads = 0;
 };
+
+/// Returns the memory in bytes that a sink which packs takes, besides that of the sink it writes to.
+[[nodiscard]] ETSTREAM_EXPORT std::uint64_t packing_memory(const PackOptions& options = {}) noexcept;
 
 /// Opens a sink that packs what it is given, and writes that to `packed`, which nothing was appended to. It
 /// is committed with this one. Errors: those of `packed`; kTooLarge over 512 TiB.

@@ -21,6 +21,7 @@
 #include "etstream/exact_json.h"
 #include "etstream/flatbuffer_text.h"
 #include "etstream/input_record.h"
+#include "etstream/packed_file.h"
 
 namespace etstream::cli {
 namespace {
@@ -88,7 +89,8 @@ Result<std::vector<std::string>> output_paths(const FlatcArguments& arguments, c
   }
   std::vector<std::string> paths;
   for (const std::string& input : arguments.inputs) {
-    paths.push_back((fs::path(arguments.output) / fs::path(input).stem()).string() + '.' + extension);
+    paths.push_back((fs::path(arguments.output) / fs::path(unpacked_name(input)).stem()).string() + '.' +
+                    extension);
   }
   ETSTREAM_TRY(check_apart(paths));
   return paths;

@@ -162,7 +162,12 @@ Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOption
   }
   // The data from which the plans were made is in memory too. With many small payloads it takes more than
   // they do.
-  const std::uint64_t memory = std::max(planned_memory(plans), own_anonymous_memory() + memory_to_write({}));
+  // Files are written one after another, so one packs at a time.
+  const bool packs = std::ranges::any_of(outputs, [](const Output& output) {
+    return output.plan != nullptr && output.path.ends_with(kPackedSuffix) && !is_stream(output.path);
+  });
+  const std::uint64_t memory = std::max(planned_memory(plans), own_anonymous_memory() + memory_to_write({})) +
+                               (packs ? packing_memory() : 0);
   if (options.max_memory && memory > *options.max_memory) {
     return with_advice(
         make_error(ErrorCode::kTooLarge, "writing takes {} ({} bytes) of memory, over --max-memory {}",

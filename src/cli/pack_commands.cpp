@@ -108,14 +108,14 @@ Result<void> pack_command(const PackArguments& arguments) {
 }
 
 /// Returns the name without ".etz", for a file that is not there yet.
-Result<std::string> unpacked_name(const std::string& file) {
+Result<std::string> output_of(const std::string& file) {
   if (file == "-") return file;
   if (!file.ends_with(kPackedSuffix)) {
     return with_advice(
         error_in(ErrorCode::kInvalidArgument, file, "has a name that does not end in {}", kPackedSuffix),
         {"give the output's name with -o"});
   }
-  std::string out = file.substr(0, file.size() - kPackedSuffix.size());
+  std::string out(unpacked_name(file));
   if (ByteSource::raw_file(out)) {
     return with_advice(error_in(ErrorCode::kInvalidArgument, out, "is there already"),
                        {text("-o {} replaces it", quote(out))});
@@ -127,7 +127,7 @@ Result<void> unpack_command(const PackArguments& arguments) {
   ETSTREAM_ASSIGN(const Stream stream, open_stream(arguments.file));
   std::string output = arguments.output;
   if (output.empty()) {
-    ETSTREAM_ASSIGN(output, unpacked_name(arguments.file));
+    ETSTREAM_ASSIGN(output, output_of(arguments.file));
   }
   const auto fill = [&](const ReadBytes& read, Sink& sink) {
     return unpack(read, stream.name, sink, {.threads = arguments.threads});

@@ -13,6 +13,7 @@
 #include "cli/tensor_data_output.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "etstream/packed_file.h"
 #include "etstream/program_sharing.h"
 #include "present/print.h"
 #include "present/reports.h"
@@ -44,7 +45,7 @@ NamedFile named_file(const std::string& given) {
   const std::string name = given.substr(0, given.find('='));
   if (name.size() == given.size() || name.empty() || name.find('/') != std::string::npos) {
     const std::filesystem::path path = given;
-    return {path.stem().string(), path, path.filename()};
+    return {std::filesystem::path(unpacked_name(given)).stem().string(), path, path.filename()};
   }
   return {name, given.substr(name.size() + 1), name + ".pte"};
 }

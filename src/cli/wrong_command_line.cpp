@@ -10,6 +10,7 @@
 #include "cli/nearest.h"
 #include "cli/other_command.h"
 #include "core/base/text.h"
+#include "etstream/packed_file.h"
 
 namespace etstream::cli {
 namespace {
@@ -61,7 +62,9 @@ bool takes_value(const CLI::Option& option) {
   return option.nonpositional() && option.get_items_expected_max() > 0;
 }
 
-std::string ending(const std::string& path) { return std::filesystem::path(path).extension().string(); }
+std::string ending(const std::string& path) {
+  return std::filesystem::path(unpacked_name(path)).extension().string();
+}
 
 /// Returns the option for which `word`, an argument without a name, was probably meant: an option that is not
 /// given, and whose value has the same ending, as in CASES.json. Returns null if there is none, or several.

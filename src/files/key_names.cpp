@@ -6,6 +6,7 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "etstream/packed_file.h"
 #include "flatbuffer/json/json_reader.h"
 #include "formats/segments/expected_kind.h"
 
@@ -45,7 +46,8 @@ Result<KeyNames> read_key_names(const ByteSource& json) {
   });
 }
 
-Result<KeyNames> read_key_names_beside(const std::string& path, const OpenFile& open_file) {
+Result<KeyNames> read_key_names_beside(const std::string& given, const OpenFile& open_file) {
+  const std::string path(unpacked_name(given));
   const std::size_t name = path.rfind('/') + 1;
   const std::size_t dot = path.rfind('.');
   const bool has_suffix = dot != std::string::npos && dot > name;

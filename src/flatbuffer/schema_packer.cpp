@@ -27,16 +27,16 @@ bool equals_default(const FieldType& field, std::uint64_t bits) {
 
 class Packer {
  public:
-  Packer(const Schema& schema, ValueReader& reader, const PackOptions& options)
+  Packer(const Schema& schema, ValueReader& reader, const PackerOptions& options)
       : schema_(schema), reader_(reader), order_(options.order), builder_(builder_for(options)) {}
 
-  Result<FilePlan> run(const PackOptions& options) {
+  Result<FilePlan> run(const PackerOptions& options) {
     ETSTREAM_ASSIGN(const Ref root, pack_table(reader_.root(), schema_.root_index(), 1));
     return builder_.finish(root, schema_.identifier(), options.limit, options.header_size);
   }
 
  private:
-  static BackwardBuilder builder_for(const PackOptions& options) {
+  static BackwardBuilder builder_for(const PackerOptions& options) {
     using EmptyVectors = BackwardBuilder::EmptyVectors;
     if (options.order == ObjectOrder::kFlatc) return BackwardBuilder(EmptyVectors::kAsTheyCome);
     return BackwardBuilder(EmptyVectors::kAligned, options.vtables);
@@ -238,7 +238,7 @@ class Packer {
 
 }  // namespace
 
-Result<FilePlan> pack(const Schema& schema, ValueReader& reader, const PackOptions& options) {
+Result<FilePlan> pack(const Schema& schema, ValueReader& reader, const PackerOptions& options) {
   return without_exceptions([&] { return Packer(schema, reader, options).run(options); });
 }
 

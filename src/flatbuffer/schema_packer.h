@@ -19,7 +19,7 @@ enum class ObjectOrder {
   kFlatc,      // that of FlatBuffers' JSON parser, which it writes .ptd files with, and once wrote all
 };
 
-struct PackOptions {
+struct PackerOptions {
   std::uint64_t limit = kLargestFlatbuffer;  // of the file, in bytes
   /// The size in bytes of a header of the format's own behind the identifier: an extent of zeros, the second
   /// one and labelled "header", whose source the caller replaces. It counts as metadata.
@@ -39,6 +39,6 @@ struct PackOptions {
 /// that breaks its field's rule (unmet_rule()), a required field that is absent, tables nested deeper than
 /// 64; kTooLarge over the limit.
 [[nodiscard]] Result<FilePlan> pack(const Schema& schema, ValueReader& reader,
-                                    const PackOptions& options = {});
+                                    const PackerOptions& options = {});
 
 }  // namespace etstream

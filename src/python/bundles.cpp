@@ -181,7 +181,7 @@ FilePlan plan_bundle(nb::handle program, std::vector<MethodTestSuite> suites, co
 
 FilePlan plan_bundle_objects(nb::object bundle, const std::optional<std::string>& as_of,
                              const std::optional<std::string>& flatbuffers) {
-  const PackOptions options = bundle_pack_options(writer_of(as_of, flatbuffers));
+  const PackerOptions options = bundle_packer_options(writer_of(as_of, flatbuffers));
   const auto packed = [&]() -> Result<FilePlan> {
     ETSTREAM_ASSIGN(const Schema* schema, bundled_program_schema());
     ObjectReader values(*schema, std::move(bundle));

@@ -34,8 +34,7 @@ class OrderedWorkers {
 
   /// `make_work` makes what a thread does with an item, once for each thread. It does not throw; nor does the
   /// work.
-  OrderedWorkers(unsigned threads, const std::function<Work()>& make_work)
-      : items_(threads > 1 ? threads + 2 : 1) {
+  OrderedWorkers(unsigned threads, const std::function<Work()>& make_work) : items_(items_for(threads)) {
     if (threads > 1) {
       try {
         for (unsigned i = 0; i < threads; ++i)
@@ -57,6 +56,10 @@ class OrderedWorkers {
     for (std::thread& thread : threads_) thread.join();
   }
 
+  /// Returns how many items there are with so many threads.
+  [[nodiscard]] static constexpr std::size_t items_for(unsigned threads) noexcept {
+    return threads > 1 ? threads + 2 : 1;
+  }
   /// Returns an item to fill and submit, or null if none is free: release() the oldest first.
   [[nodiscard]] Item* free() noexcept {
     return submitted_ - released_ < items_.size() ? &item(submitted_).value : nullptr;

@@ -13,7 +13,6 @@
 #include "core/base/content_hash.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "core/io/derived_storage.h"
 #include "core/io/read_pieces.h"
 #include "core/packed/packed_checks.h"
 #include "core/packed/packed_format.h"
@@ -33,14 +32,16 @@ struct Decoder {
   std::vector<std::byte> coded;
 };
 
-class PackedStorage final : public DerivedStorage {
+/// Counts as a storage of its own, of as many bytes as it has unpacked, so it is no DerivedStorage.
+class PackedStorage final : public ByteStorage {
  public:
   /// `file` has been checked, but for its pieces.
   PackedStorage(ByteSource file, const Footer& footer) : file_(std::move(file)), footer_(footer) {}
 
   std::uint64_t size() const noexcept override { return footer_.original_size; }
   std::string name() const override { return file_.name(); }
-  void for_each_part(const std::function<void(const ByteSource&)>& see) const override { see(file_); }
+  Result<void> check_unchanged() const override { return file_.check_unchanged(); }
+  bool lies_in(const FileIdentity& file) const override { return file_.lies_in(file); }
 
   [[nodiscard]] PackedSummary summary() const noexcept {
     return {file_.size(), footer_.original_size, footer_.piece_count, footer_.content_hash};

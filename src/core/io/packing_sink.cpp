@@ -123,6 +123,12 @@ class PackingSink final : public BufferedSink {
 
 namespace etstream {
 
+std::uint64_t packing_memory(const PackOptions& options) noexcept {
+  const unsigned threads = threads_for(options.threads);
+  return OrderedWorkers<packed::Piece>::items_for(threads) * (packed::kPieceSize + packed::kMostCoded) +
+         threads * packed::kEncoderMemory + kTransferBufferSize;
+}
+
 std::unique_ptr<Sink> open_packing_sink(std::unique_ptr<Sink> packed, const PackOptions& options) {
   return std::make_unique<packed::PackingSink>(std::move(packed), options);
 }

@@ -76,9 +76,9 @@ class BackwardBuilder {
   Ref end_table();
 
   /// Adds the header (root offset, `identifier`, of 4 bytes or none, and room for `header_size` bytes of the
-  /// format's own: see PackOptions) and gives the file. The builder is used up. Error: kTooLarge if the file
-  /// is larger than `limit` or kLargestFlatbuffer bytes, or a table or its vtable than the 65535 bytes that a
-  /// vtable can say.
+  /// format's own: see PackerOptions) and gives the file. The builder is used up. Error: kTooLarge if the
+  /// file is larger than `limit` or kLargestFlatbuffer bytes, or a table or its vtable than the 65535 bytes
+  /// that a vtable can say.
   [[nodiscard]] Result<FilePlan> finish(Ref root, std::string_view identifier, std::uint64_t limit,
                                         std::uint32_t header_size = 0);
 

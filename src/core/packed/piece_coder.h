@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -14,7 +15,10 @@
 
 namespace etstream::packed {
 
-/// Codes pieces. Memory: at most 3 MiB. For one thread at a time.
+/// The memory that a PieceEncoder takes, at most, in bytes.
+inline constexpr std::uint64_t kEncoderMemory = std::uint64_t{3} << 20;
+
+/// Codes pieces. Memory: at most kEncoderMemory. For one thread at a time.
 class PieceEncoder {
  public:
   PieceEncoder();

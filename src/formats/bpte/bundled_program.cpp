@@ -50,7 +50,7 @@ Result<FilePlan> plan(const BundledProgram& given, const BundledProgramOptions& 
     ETSTREAM_TRY(schema.set_alignment(program.table_name(), program.name(), options.program_alignment));
     const auto bindings = bundled_program_bindings(fields);
     StructReader reader(bind_fields(schema, bindings), &bundle);
-    auto plan = pack(schema, reader, bundle_pack_options(options.writer));
+    auto plan = pack(schema, reader, bundle_packer_options(options.writer));
     if (!plan && plan.error().code == ErrorCode::kTooLarge) {
       plan.error().message += text(" (BP08 bundle of a program of {} bytes)", bundle.program.size());
       plan.error().advice = {"a segmented bundle can be of any size"};

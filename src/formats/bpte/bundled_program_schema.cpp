@@ -48,8 +48,8 @@ Result<const Schema*> bundled_program_schema() {
   return embedded_schema<bundled_program::BundledProgramBinarySchema>();
 }
 
-PackOptions bundle_pack_options(const WriterVersion& writer) {
-  PackOptions options;
+PackerOptions bundle_packer_options(const WriterVersion& writer) {
+  PackerOptions options;
   // Until 1.3 bundles went through JSON and flatc.
   if (writer.release <= ExecutorchRelease::k1_3) options.order = ObjectOrder::kFlatc;
   options.vtables = writer.vtables;

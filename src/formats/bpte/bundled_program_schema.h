@@ -25,6 +25,6 @@ struct Fields;  // bundled_program_fields_generated.h
 [[nodiscard]] std::vector<FieldBinding> bundled_program_bindings(const bundled_program::Fields& fields);
 
 /// Returns the options with which ExecuTorch packs bundles.
-[[nodiscard]] PackOptions bundle_pack_options(const WriterVersion& writer);
+[[nodiscard]] PackerOptions bundle_packer_options(const WriterVersion& writer);
 
 }  // namespace etstream

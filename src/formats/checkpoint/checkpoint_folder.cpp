@@ -12,6 +12,7 @@
 #include "core/base/file_name.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "etstream/packed_file.h"
 #include "formats/checkpoint/checkpoint_index.h"
 #include "formats/checkpoint/model_config.h"
 #include "formats/checkpoint/set_place.h"
@@ -78,7 +79,8 @@ Result<Candidates> candidates_in(const std::string& folder, const OpenFile& open
 
 bool is_file(const std::string& path) {
   std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
+  return fs::is_regular_file(path, ignored) ||
+         fs::is_regular_file(path + std::string(kPackedSuffix), ignored);
 }
 
 bool is_folder(const std::string& path) {
@@ -93,11 +95,13 @@ Result<std::vector<std::string>> files_in(const std::string& folder, std::string
   std::error_code failed;
   fs::directory_iterator entries(folder.empty() ? "." : folder, failed);
   for (; !failed && entries != fs::directory_iterator(); entries.increment(failed)) {
-    const std::string name = entries->path().filename().string();
+    const std::string found = entries->path().filename().string();
+    const std::string name(unpacked_name(found));
     if (name.ends_with(ending) && is_file(folder + name)) out.push_back(folder + name);
   }
   if (failed) return error_in(ErrorCode::kIo, folder, "cannot list the folder: {}", failed.message());
   std::ranges::sort(out);
+  out.erase(std::unique(out.begin(), out.end()), out.end());  // a file, and the same one packed
   return out;
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "etstream/packed_file.h"
 
 namespace etstream {
 namespace {
@@ -92,8 +93,10 @@ Result<std::vector<TensorData>> split(const TensorData& data, std::uint64_t most
 }
 
 std::string shard_path(const std::string& path, std::uint32_t number, std::uint32_t count) {
-  const std::string stem = path.ends_with(kEnding) ? path.substr(0, path.size() - kEnding.size()) : path;
-  return text("{}-{:05}-of-{:05}{}", stem, number, count, kEnding);
+  std::string_view stem = unpacked_name(path);
+  const std::string_view suffix = std::string_view(path).substr(stem.size());
+  if (stem.ends_with(kEnding)) stem.remove_suffix(kEnding.size());
+  return text("{}-{:05}-of-{:05}{}{}", stem, number, count, kEnding, suffix);
 }
 
 }  // namespace etstream

@@ -201,7 +201,7 @@ Result<FilePlan> pack_program(const pte::Program& program, ValueReader& values, 
   Schema schema = program.view().schema();
   const BoundField& data = program.fields().backend_delegate_inline_data.data;
   ETSTREAM_TRY(schema.set_alignment(data.table_name(), data.name(), style.delegates));
-  PackOptions options;
+  PackerOptions options;
   options.header_size = has_header ? style.header : 0;
   // Until 1.1 programs went through JSON and flatc.
   if (style.writer.release <= ExecutorchRelease::k1_1) options.order = ObjectOrder::kFlatc;

@@ -141,8 +141,8 @@ def is_writing() -> bool:
 
 
 def beside(path: str) -> str:
-    """Returns MODEL.names.json for MODEL.pte, where the command and etstream.inspect() look for it."""
-    return f"{os.path.splitext(path)[0]}.names.json"
+    """Returns MODEL.names.json for MODEL.pte or MODEL.pte.etz, where the command and etstream.inspect() look for it."""
+    return f"{os.path.splitext(path.removesuffix('.etz'))[0]}.names.json"
 
 
 def path_of_names(names: str | os.PathLike[str] | bool | None, output: object) -> str | None:
