@@ -115,6 +115,10 @@ void add_partial_option(CLI::App& command, bool& partial) {
 
 void add_write_options(CLI::App& command, WriteOptions& options) {
   add_limits(command, options);
+  add_no_sync(command, options);
+}
+
+void add_no_sync(CLI::App& command, WriteOptions& options) {
   command.add_flag("--no-sync", options.no_sync, "Leave the written data in the page cache, as cp does");
 }
 

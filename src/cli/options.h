@@ -95,6 +95,8 @@ void add_names_option(CLI::App& command, std::vector<std::string>& files);
 /// Reads the names in all of these files. Errors: those of opening and reading them.
 [[nodiscard]] Result<KeyNames> read_names(const std::vector<std::string>& files);
 void add_write_options(CLI::App& command, WriteOptions& options);
+/// Adds only --no-sync.
+void add_no_sync(CLI::App& command, WriteOptions& options);
 /// Adds only --max-memory and --max-disk. Returns both, in this order.
 std::array<CLI::Option*, 2> add_limits(CLI::App& command, WriteOptions& options);
 

@@ -129,7 +129,12 @@ Result<void> unpack_command(const PackArguments& arguments) {
   if (output.empty()) {
     ETSTREAM_ASSIGN(output, output_of(arguments.file));
   }
-  const auto fill = [&](const ReadBytes& read, Sink& sink) {
+  const auto fill = [&](const ReadBytes& read, Sink& sink) -> Result<void> {
+    if (stream.file) {
+      // A full disk, and a file that was cut, show before the work.
+      ETSTREAM_ASSIGN(const ByteSource original, unpacked(*stream.file));
+      ETSTREAM_TRY(sink.reserve(original.size()));
+    }
     return unpack(read, stream.name, sink, {.threads = arguments.threads});
   };
   ETSTREAM_TRY(recode(stream, output, arguments, FileSinkOptions::Packing::kNever, fill));
@@ -143,7 +148,7 @@ void add_options(CLI::App& command, PackArguments& arguments, const std::string&
   add_number(command, "--threads", arguments.threads,
              "Code with this many threads, of which each takes up to 4 MiB; the default is one a processor, "
              "but at most 4");
-  add_write_options(command, arguments);
+  add_no_sync(command, arguments);
   command.add_flag("--json", arguments.json, "Report as JSON on standard output");
 }
 

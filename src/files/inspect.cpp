@@ -10,6 +10,7 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "etstream/packed_file.h"
 #include "etstream/program_metadata.h"
 #include "files/any_file.h"
 #include "files/named_data_info.h"
@@ -277,6 +278,11 @@ Result<FileInspection> inspect(const std::string& path, const InspectOptions& op
     ETSTREAM_ASSIGN(FileInspection out, inspect(reported.file, named));
     ETSTREAM_ASSIGN(const auto place, place_in_set(reported, open_file));
     if (place) out.notes.emplace_back(text("It is {}. The others are not listed here.", describe(*place)));
+    if (const auto packed = packed_summary(reported.file)) {
+      out.notes.emplace_back(
+          text("It is packed, in {} ({} bytes). Offsets and sizes are those of the unpacked file.",
+               readable_size(packed->packed_size), packed->packed_size));
+    }
     return out;
   });
 }

@@ -50,6 +50,7 @@ COMMANDS = {
         "pte model.pte --constants-to weights.ptd -o small.pte --dry-run --json",
         "ptd weights.ptd --dry-run --json",
     ],
+    "pack, unpack": ["pack model.pte --json", "unpack model.pte.etz -o again.pte --json"],
     "verify": [
         "verify model.bpte --json",
         "verify small.pte weights.ptd --json",

@@ -220,7 +220,8 @@ Result<ByteSource> unpacked(ByteSource file) {
 
 std::optional<PackedSummary> packed_summary(const ByteSource& file) {
   const auto* const storage = dynamic_cast<const packed::PackedStorage*>(file.place().storage);
-  return storage == nullptr ? std::nullopt : std::optional(storage->summary());
+  if (storage == nullptr || file.place().begin != 0 || file.size() != storage->size()) return std::nullopt;
+  return storage->summary();
 }
 
 Result<void> check_packed(const ByteSource& file) {

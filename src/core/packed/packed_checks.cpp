@@ -90,8 +90,12 @@ Result<void> check(const PieceHeader& header, const std::string& name, std::uint
 
 Result<void> check(const Footer& footer, const std::string& name, std::uint64_t size) {
   const std::uint64_t at = size - sizeof(Footer);
-  ETSTREAM_TRY(
-      check_identifier(name, at + offsetof(Footer, identifier), footer.identifier, Footer().identifier));
+  const auto is_footer =
+      check_identifier(name, at + offsetof(Footer, identifier), footer.identifier, Footer().identifier);
+  if (!is_footer) {
+    return with_advice(is_footer.error(),
+                       {"the end of the file is missing, or is followed by other bytes; get it again"});
+  }
   ETSTREAM_TRY(check_version(name, at + offsetof(Footer, version), footer.version));
   ETSTREAM_TRY(
       check_field(name, at + offsetof(Footer, reserved), "the reserved number", footer.reserved, 0U));
