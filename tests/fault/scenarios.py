@@ -102,6 +102,8 @@ def scenarios() -> list[Scenario]:
             "fat_pack", ["fat", "pack", "a=in/model.pte", "b=in/bundle.bpte", "-o", "out/result"], old_file=True, roles=THE_BYTES
         ),
         Scenario("ptn", PACKAGE, old_file=True, roles=THE_BYTES),
+        Scenario("pack", ["pack", "in/model.pte", "-o", "out/result"], old_file=True, leftover=True, gives="in/model.pte.etz"),
+        Scenario("unpack", ["unpack", "in/model.pte.etz", "-o", "out/result"], gives="in/model.pte"),
         Scenario("extract_program", ["extract", "in/bundle.bpte", "--program", "out/result"], old_file=True),
         Scenario("extract_segment", ["extract", "in/model.pte", "--segment", "0", "-o", "out/result"]),
         Scenario("extract_cases", CASES, makes_a_folder=True),

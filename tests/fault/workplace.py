@@ -69,8 +69,8 @@ def fast_folder() -> str | None:
 
 class Workplace:
     """A folder with two folders. in/ has model.pte, aligned.pte with the same constants, cases.json, test_cases.json,
-    bundle.bpte, large_cases.bpte, segmented.bpte, weights.safetensors and program.ptg; out/ has NEIGHBOURS and
-    `result`.
+    bundle.bpte, large_cases.bpte, segmented.bpte, model.pte.etz, weights.safetensors and program.ptg; out/ has
+    NEIGHBOURS and `result`.
 
     segmented.bpte has the content of large_cases.bpte. Commands run in the folder above both. To be used in a `with`.
     """
@@ -92,6 +92,7 @@ class Workplace:
         self._bundle("cases.json", "bundle.bpte")
         self._bundle("test_cases.json", "large_cases.bpte", "--unchecked")
         self._run("convert", "in/large_cases.bpte", "--to", "segmented", "-o", "in/segmented.bpte")
+        self._run("pack", "in/model.pte")
         self.renew()
         self._inputs_before = self._describe_inputs()
 
