@@ -4,6 +4,7 @@
 // in.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -16,10 +17,11 @@
 
 namespace etstream {
 
-/// Returns how many threads to use for `asked`: all processors, but at most 4, for 0.
+/// Returns how many threads to use for `asked`: all processors, but at most 4, for 0; never more than 64.
 [[nodiscard]] inline unsigned threads_for(unsigned asked) noexcept {
   constexpr unsigned kMostByDefault = 4;
-  if (asked != 0) return asked;
+  constexpr unsigned kMost = 64;
+  if (asked != 0) return std::min(asked, kMost);
   const unsigned processors = std::thread::hardware_concurrency();  // 0 if that is not known
   return processors == 0 ? 1 : std::min(processors, kMostByDefault);
 }
