@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # The packages that etstream is built with, for another system than the one that compiles: headers in
-# ETSTREAM_CROSS_PACKAGES/include, and the sources of FlatBuffers and zlib in folders beside it. Other packages are looked
-# for as usual.
+# ETSTREAM_CROSS_PACKAGES/include, and the sources of FlatBuffers, zlib and zstd in folders beside it. Other packages are
+# looked for as usual.
 set(ETSTREAM_CROSS_PACKAGES "" CACHE PATH "The folder that packaging/cross makes")
 
 # Provides a package when it is asked for, so that nothing is built that nobody needs.
@@ -27,6 +27,9 @@ macro(etstream_provide method package)
   elseif("${package}" STREQUAL "ZLIB")
     set(ETSTREAM_ZLIB_FOLDER ${ETSTREAM_CROSS_PACKAGES}/zlib)
     set(ZLIB_FOUND TRUE)
+  elseif("${package}" STREQUAL "zstd")
+    set(ETSTREAM_ZSTD_FOLDER ${ETSTREAM_CROSS_PACKAGES}/libzstd)
+    set(zstd_FOUND TRUE)
   endif()
 endmacro()
 

@@ -17,7 +17,9 @@ from elftools.elf.elffile import ELFFile
 
 # The libraries of glibc and GCC's unwinder, which each system of the tag has.
 ALLOWED = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
-PACKAGES = ("cli11", "flatbuffers", "fmtlib", "libstdc++", "nanobind", "nlohmann-json3", "openssl", "xxhash", "zlib")
+PACKAGES = (
+    "cli11", "flatbuffers", "fmtlib", "libstdc++", "libzstd", "nanobind", "nlohmann-json3", "openssl", "xxhash", "zlib"
+)
 # The symbols that the module gives to Python.
 EXPORTED = {"_core": {"PyInit__core"}}
 

@@ -30,9 +30,9 @@ set(CPACK_DEBIAN_COMMAND_PACKAGE_DESCRIPTION "This is the command, with its manu
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_PACKAGE_NAME libetstream-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_PACKAGE_DEPENDS "libflatbuffers-dev, libssl-dev, zlib1g-dev")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_PACKAGE_DEPENDS "libflatbuffers-dev, libssl-dev, libzstd-dev, zlib1g-dev")
 if(TARGET etstream_flatbuffers)
-  set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_PACKAGE_DEPENDS "libssl-dev, zlib1g-dev")
+  set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_PACKAGE_DEPENDS "libssl-dev, libzstd-dev, zlib1g-dev")
 endif()
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DESCRIPTION "This is the static C++ library with its headers, for CMake and pkg-config.")
 

@@ -20,6 +20,7 @@ HIDDEN = {
     "nlohmann_json": "nlohmann_json: install nlohmann-json3-dev, or let CMAKE_PREFIX_PATH name where it is",
     "OpenSSL": "OpenSSL: install libssl-dev, or let CMAKE_PREFIX_PATH name where it is",
     "ZLIB": "ZLIB: install zlib1g-dev, or let CMAKE_PREFIX_PATH name where it is",
+    "zstd": "zstd: install libzstd-dev, or let CMAKE_PREFIX_PATH name where it is",
     "CLI11": "CLI11: install libcli11-dev, or let CMAKE_PREFIX_PATH name where it is, or give -DETSTREAM_BUILD_COMMAND=OFF",
     "doctest": "doctest: install doctest-dev, or let CMAKE_PREFIX_PATH name where it is, or give -DETSTREAM_BUILD_TESTS=OFF",
     "Threads": "Threads: install libc6-dev, or give -DETSTREAM_BUILD_TESTS=OFF",
@@ -48,7 +49,7 @@ def sentences(errors: str) -> set[str]:
 
 def environment_with_traps(folder: Path) -> Path:
     """Returns a folder for the front of the PATH, like that of an activated environment, with wrong packages."""
-    for name in ("FlatBuffers", "fmt", "nlohmann_json", "OpenSSL", "CLI11", "doctest"):
+    for name in ("FlatBuffers", "fmt", "nlohmann_json", "OpenSSL", "zstd", "CLI11", "doctest"):
         package = folder / "lib" / "cmake" / name
         package.mkdir(parents=True)
         (package / f"{name}Config.cmake").write_text(TRAP, encoding="utf-8")
