@@ -97,7 +97,7 @@ class PackedStorage final : public ByteStorage {
     decoder->coded.resize(header.coded_size);
     ETSTREAM_TRY(file_.read_at(ends[0] + sizeof(header), decoder->coded));
     file_.drop_pages(ends[0], ends[1] - ends[0]);
-    if (auto decoded = decoder->pieces.decode(header.arrangement, decoder->coded, out); !decoded) {
+    if (auto decoded = decoder->pieces.decode(header, decoder->coded, out); !decoded) {
       return damaged(ends[0] + sizeof(header), decoded.error());
     }
     const std::lock_guard lock(mutex_);

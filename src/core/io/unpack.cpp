@@ -24,7 +24,7 @@ namespace {
 /// A piece before and after it is decoded. Workers allocate nothing, see OrderedWorkers.
 struct CodedPiece {
   std::uint64_t offset = 0;  // of its frames in the packed file
-  Arrangement arrangement;
+  PieceHeader header;
   std::unique_ptr<std::byte[]> coded_bytes = std::make_unique_for_overwrite<std::byte[]>(kMostCoded);
   std::unique_ptr<std::byte[]> original_bytes = std::make_unique_for_overwrite<std::byte[]>(kPieceSize);
   std::span<std::byte> coded;
@@ -37,7 +37,7 @@ class Unpacker {
   Unpacker(const ReadBytes& read, const std::string& name, Sink& sink, const PackOptions& options)
       : read_(read), name_(name), sink_(sink), workers_(threads_for(options.threads), [] {
           return [decoder = std::make_shared<PieceDecoder>()](CodedPiece& piece) {
-            piece.result = decoder->decode(piece.arrangement, piece.coded, piece.original);
+            piece.result = decoder->decode(piece.header, piece.coded, piece.original);
           };
         }) {}
 
@@ -93,7 +93,7 @@ class Unpacker {
       piece = workers_.free();
     }
     piece->offset = position_;
-    piece->arrangement = header.arrangement;
+    piece->header = header;
     piece->coded = {piece->coded_bytes.get(), header.coded_size};
     piece->original = {piece->original_bytes.get(), header.original_size};
     ETSTREAM_TRY(read(piece->coded));

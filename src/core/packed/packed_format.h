@@ -61,13 +61,14 @@ struct Arrangement {
 
 /// Stands before the coded bytes of each piece.
 struct PieceHeader {
-  FrameStart frame{.size = 24};
+  FrameStart frame{.size = 32};
   std::uint32_t identifier = packed::identifier("ETZp");
   std::uint32_t original_size = 0;
   std::uint32_t coded_size = 0;  // of the zstd frames that follow
   Arrangement arrangement;
+  std::uint64_t hash = 0;  // XXH3 of the original bytes
 };
-static_assert(sizeof(PieceHeader) == 32);
+static_assert(sizeof(PieceHeader) == 40);
 
 /// The end of the file, after the offsets of all pieces.
 struct Footer {

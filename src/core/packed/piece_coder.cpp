@@ -257,7 +257,8 @@ PieceEncoder::~PieceEncoder() = default;
 Result<std::size_t> PieceEncoder::encode(std::span<const std::byte> piece, std::span<std::byte> out) {
   ETSTREAM_ASSIGN(const Plan plan, state_->choose(piece));
   PieceHeader header{.original_size = static_cast<std::uint32_t>(piece.size()),
-                     .arrangement = plan.arrangement};
+                     .arrangement = plan.arrangement,
+                     .hash = XXH3_64bits(piece.data(), piece.size())};
   Output coded(out.subspan(sizeof(header)));
   std::span<const std::byte> arranged = piece;
   if (plan.arrangement.element_size > 1) {
@@ -298,8 +299,9 @@ struct PieceDecoder::State {
 PieceDecoder::PieceDecoder() : state_(std::make_unique<State>()) {}
 PieceDecoder::~PieceDecoder() = default;
 
-Result<void> PieceDecoder::decode(const Arrangement& arrangement, std::span<const std::byte> coded,
+Result<void> PieceDecoder::decode(const PieceHeader& header, std::span<const std::byte> coded,
                                   std::span<std::byte> out) {
+  const Arrangement& arrangement = header.arrangement;
   const std::span arranged = arrangement.element_size > 1 ? std::span(state_->planes.get(), out.size()) : out;
   const std::size_t size =
       ZSTD_decompressDCtx(state_->context, arranged.data(), arranged.size(), coded.data(), coded.size());
@@ -311,7 +313,8 @@ Result<void> PieceDecoder::decode(const Arrangement& arrangement, std::span<cons
     return make_error(ErrorCode::kCorrupt, "zstd frames of {} bytes, found {}", out.size(), size);
   }
   if (arrangement.element_size > 1) merge(arrangement, arranged, out);
-  return {};
+  if (XXH3_64bits(out.data(), out.size()) == header.hash) return {};
+  return make_error(ErrorCode::kCorrupt, "bytes with the hash of the piece, found others");
 }
 
 }  // namespace etstream::packed

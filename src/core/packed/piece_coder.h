@@ -44,10 +44,9 @@ class PieceDecoder {
   ~PieceDecoder();
 
   /// Fills `out`, which has as many bytes as the header says, at most kPieceSize, from the frames in `coded`.
-  /// Allocates nothing but an error. Error: kCorrupt for
-  /// anything but frames of exactly these bytes whose checksums are right, with a message that can follow
-  /// "expected ".
-  [[nodiscard]] Result<void> decode(const Arrangement& arrangement, std::span<const std::byte> coded,
+  /// Allocates nothing but an error. Error: kCorrupt for anything but frames of exactly the bytes whose hash
+  /// the header has, with a message that can follow "expected ".
+  [[nodiscard]] Result<void> decode(const PieceHeader& header, std::span<const std::byte> coded,
                                     std::span<std::byte> out);
 
  private:
