@@ -166,6 +166,11 @@ Result<void> check_offsets(const ByteSource& file, std::uint64_t begin, const Fo
       before = some[j];
     }
   }
+  if (footer.piece_count == 0 && footer.table_offset != begin) {
+    return unexpected(ErrorCode::kCorrupt,
+                      {file.name(), file.size() - sizeof(footer) + offsetof(Footer, table_offset)},
+                      "the table of no pieces at offset {}, found {}", begin, footer.table_offset);
+  }
   return check_table_hash(footer, hash, file.name(), file.size());
 }
 

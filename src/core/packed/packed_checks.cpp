@@ -44,9 +44,10 @@ Result<void> check(const FileHeader& header, const std::string& name) {
     return unexpected(ErrorCode::kUnsupported, {name, 0}, "a packed file (ETZ1), found another kind");
   }
   ETSTREAM_TRY(check_version(name, offsetof(FileHeader, version), header.version));
-  if (header.frame.size < right.frame.size) {
+  if (header.frame.size < right.frame.size || header.frame.size > kMostHeader) {
     return unexpected(ErrorCode::kCorrupt, {name, offsetof(FrameStart, size)},
-                      "a header of at least {} bytes, found {}", right.frame.size, header.frame.size);
+                      "a header of {} to {} bytes, found {}", right.frame.size, kMostHeader,
+                      header.frame.size);
   }
   ETSTREAM_TRY(
       check_field(name, offsetof(FileHeader, piece_size), "pieces of", header.piece_size, kPieceSize));

@@ -20,6 +20,8 @@ static_assert(std::endian::native == std::endian::little, "structures lie in a f
 inline constexpr std::uint32_t kPieceSize = std::uint32_t{1} << 20;
 /// The most bytes by which the coded piece may exceed the original one: a stored frame's headers.
 inline constexpr std::uint32_t kMostOverhead = 256;
+/// The most bytes of the file's header after the start of its frame, with those that a later version adds.
+inline constexpr std::uint32_t kMostHeader = kPieceSize;
 /// One of the 16 numbers by which decoders of zstd know that they are to skip a frame.
 inline constexpr std::uint32_t kSkippable = 0x184D2A5C;
 inline constexpr std::uint32_t kVersion = 1;
