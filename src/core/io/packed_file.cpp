@@ -208,11 +208,7 @@ Result<ByteSource> unpacked(ByteSource file) {
     ETSTREAM_TRY(packed::check_offsets(file, begin, footer));
     packed::FrameStart table;
     ETSTREAM_TRY(packed::read_structure(file, footer.table_offset, table));
-    if (table.magic != packed::kSkippable || table.size != packed::table_size(footer.piece_count)) {
-      return unexpected(ErrorCode::kCorrupt, {name, footer.table_offset},
-                        "a skippable frame of {} bytes, found {}", packed::table_size(footer.piece_count),
-                        table.size);
-    }
+    ETSTREAM_TRY(packed::check(table, footer.piece_count, name, footer.table_offset));
     ByteSource out(std::make_shared<packed::PackedStorage>(std::move(file), footer));
     ETSTREAM_ASSIGN(const bool is_packed_twice, is_packed(out));
     if (is_packed_twice) {

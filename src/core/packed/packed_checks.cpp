@@ -18,6 +18,10 @@ Result<void> check_field(const std::string& name, std::uint64_t offset, std::str
   return unexpected(ErrorCode::kCorrupt, {name, offset}, "{} {}, found {}", field, right, found);
 }
 
+Result<void> check_skippable(const std::string& name, std::uint64_t offset, const FrameStart& frame) {
+  return check_field(name, offset, "the number of a skippable frame,", frame.magic, kSkippable);
+}
+
 /// Checks an identifier of four characters.
 Result<void> check_identifier(const std::string& name, std::uint64_t offset, std::uint32_t found,
                               std::uint32_t right) {
@@ -56,7 +60,7 @@ Result<void> check(const FileHeader& header, const std::string& name) {
 
 Result<void> check(const PieceHeader& header, const std::string& name, std::uint64_t offset) {
   const PieceHeader right;
-  ETSTREAM_TRY(check_field(name, offset, "the number of a skippable frame,", header.frame.magic, kSkippable));
+  ETSTREAM_TRY(check_skippable(name, offset, header.frame));
   ETSTREAM_TRY(check_field(name, offset + offsetof(FrameStart, size), "a header of", header.frame.size,
                            right.frame.size));
   ETSTREAM_TRY(check_identifier(name, offset + offsetof(PieceHeader, identifier), header.identifier,
@@ -78,15 +82,22 @@ Result<void> check(const PieceHeader& header, const std::string& name, std::uint
   }
   if (arrangement.rotation > (size > 1 ? 1U : 0U)) {
     return unexpected(ErrorCode::kCorrupt, {name, at + offsetof(Arrangement, rotation)},
-                      "elements of {} bytes rotated by at most {} bits, found {}", size, size > 1 ? 1 : 0,
-                      arrangement.rotation);
+                      "elements of {} rotated by at most {}, found {}", counted(size, "byte"),
+                      counted(size > 1 ? 1 : 0, "bit"), arrangement.rotation);
   }
   if (arrangement.first_element >= size) {
     return unexpected(ErrorCode::kCorrupt, {name, at + offsetof(Arrangement, first_element)},
-                      "fewer than {} bytes before the first element, found {}", size,
+                      "fewer than {} before the first element, found {}", counted(size, "byte"),
                       arrangement.first_element);
   }
   return {};
+}
+
+Result<void> check(const FrameStart& table, std::uint64_t pieces, const std::string& name,
+                   std::uint64_t offset) {
+  ETSTREAM_TRY(check_skippable(name, offset, table));
+  return check_field(name, offset + offsetof(FrameStart, size), "a table of", std::uint64_t{table.size},
+                     table_size(pieces));
 }
 
 Result<void> check(const Footer& footer, const std::string& name, std::uint64_t size) {

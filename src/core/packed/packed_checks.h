@@ -19,6 +19,10 @@ namespace etstream::packed {
 /// Checks the header of a piece at `offset`, by itself.
 [[nodiscard]] Result<void> check(const PieceHeader& header, const std::string& name, std::uint64_t offset);
 
+/// Checks the start of the frame of the table of `pieces`, at `offset`.
+[[nodiscard]] Result<void> check(const FrameStart& table, std::uint64_t pieces, const std::string& name,
+                                 std::uint64_t offset);
+
 /// Checks the last bytes of a file of `size` bytes, by themselves.
 [[nodiscard]] Result<void> check(const Footer& footer, const std::string& name, std::uint64_t size);
 
