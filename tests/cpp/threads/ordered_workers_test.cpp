@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/io/ordered_workers.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <vector>
+
+namespace etstream::ordered_workers_test {
+namespace {
+
+struct Item {
+  int number = 0;
+  int square = 0;
+};
+
+TEST_CASE("items come out in the order in which they went in") {
+  constexpr int kItems = 1000;
+  for (const unsigned threads : {1U, 2U, 4U, 7U}) {
+    CAPTURE(threads);
+    std::atomic<int> made = 0;
+    std::vector<int> squares;
+    {
+      OrderedWorkers<Item> workers(threads, [&] {
+        ++made;
+        return [](Item& item) {
+          // The first of a few takes longest.
+          if (item.number % 5 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+          item.square = item.number * item.number;
+        };
+      });
+      const auto take = [&] {
+        squares.push_back(workers.oldest()->square);
+        workers.release();
+      };
+      for (int i = 0; i < kItems; ++i) {
+        Item* item = workers.free();
+        if (item == nullptr) {
+          take();
+          item = workers.free();
+        }
+        REQUIRE(item != nullptr);
+        item->number = i;
+        workers.submit();
+      }
+      while (workers.oldest() != nullptr) take();
+      CHECK(workers.free() != nullptr);
+    }
+    CHECK(made == threads);
+    REQUIRE(squares.size() == kItems);
+    for (int i = 0; i < kItems; ++i) REQUIRE(squares[static_cast<std::size_t>(i)] == i * i);
+  }
+}
+
+TEST_CASE("two items more than threads are free, or one without threads") {
+  for (const unsigned threads : {1U, 2U, 5U}) {
+    OrderedWorkers<Item> workers(threads, [] { return [](Item&) {}; });
+    CHECK(workers.oldest() == nullptr);
+    unsigned submitted = 0;
+    for (; workers.free() != nullptr; ++submitted) workers.submit();
+    CHECK(submitted == (threads == 1 ? 1 : threads + 2));
+    REQUIRE(workers.oldest() != nullptr);
+    workers.release();
+    CHECK(workers.free() != nullptr);
+  }
+}
+
+TEST_CASE("workers end with items that no one takes") {
+  std::atomic<int> worked = 0;
+  {
+    OrderedWorkers<Item> workers(3, [&] { return [&](Item&) { ++worked; }; });
+    for (int i = 0; i < 5; ++i) {
+      REQUIRE(workers.free() != nullptr);
+      workers.submit();
+    }
+  }
+  CHECK(worked <= 5);
+}
+
+TEST_CASE("as many threads as asked for are used, and otherwise at most four") {
+  CHECK(threads_for(1) == 1);
+  CHECK(threads_for(9) == 9);
+  CHECK(threads_for(0) >= 1);
+  CHECK(threads_for(0) <= 4);
+}
+
+}  // namespace
+}  // namespace etstream::ordered_workers_test

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/packed_file.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/io/packed_bytes.h"
+#include "test_sources.h"
+
+namespace etstream::threaded_packed_file_test {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+TEST_CASE("threads pack a file as one does, and unpack it") {
+  const std::string original = patterned(9 * kMiB + 5);
+  const std::string packed = packed_bytes(original, 4);
+  CHECK((packed == packed_bytes(original, 1)));
+  const auto found = read_through(packed, 4);
+  REQUIRE_MESSAGE(found, found.error().message);
+  CHECK((*found == original));
+}
+
+TEST_CASE("threads that unpack a bad file end") {
+  std::string packed = packed_bytes(patterned(9 * kMiB));
+  packed[packed.size() / 2] = static_cast<char>(~packed[packed.size() / 2]);
+  CHECK(!read_through(packed, 4));
+}
+
+TEST_CASE("many threads read a packed file at once") {
+  constexpr unsigned kThreads = 4;
+  constexpr int kReads = 60;
+  const std::string original = patterned(7 * kMiB + 1000);
+  const auto source = unpacked(source_of(packed_bytes(original)));
+  REQUIRE(source);
+  std::atomic<int> right = 0;
+  const auto read_some = [&](unsigned seed) {
+    std::mt19937 random(seed);
+    for (int i = 0; i < kReads; ++i) {
+      const std::size_t offset = random() % original.size();
+      // Every third read is of more than a piece.
+      const std::size_t most = i % 3 == 0 ? 3 * kMiB : 100;
+      const std::size_t size = random() % (std::min(original.size() - offset, most) + 1);
+      std::string found(size, '?');
+      const bool read = source->read_at(offset, std::as_writable_bytes(std::span(found))).has_value();
+      right += read && found == original.substr(offset, size) ? 1 : 0;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned seed = 0; seed < kThreads; ++seed) threads.emplace_back(read_some, seed);
+  for (std::thread& thread : threads) thread.join();
+  CHECK(right == kThreads * kReads);
+}
+
+}  // namespace
+}  // namespace etstream::threaded_packed_file_test
