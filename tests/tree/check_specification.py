@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Proves the byte tables of the segmented bundle's specification on a real file.
+"""Proves the byte tables of a specification, segmented_bundle.md or packed_file.md, on a real file.
 
-    python3 check_specification.py SPEC.md FILE.bpte
+    python3 check_specification.py SPEC.md FILE
 
 A byte table has the columns `| offset | size | field | meaning |` and belongs to the heading above it, which says the
 structure's size: "### Header (64 bytes)". Its rows follow each other from 0 on. A meaning that begins with a literal in
-backticks gives the field's only value. FILE, which has hashes and parts, is read by the tables alone. Hashes are not
-computed.
+backticks gives the field's only value. FILE is read by the tables alone. A bundle has hashes and parts; a packed file
+has a stored piece, a coded one, and one in planes. Hashes are not computed.
 """
 
 import mmap
@@ -17,7 +17,8 @@ from pathlib import Path
 HEADING = re.compile(r"#+ (.*?)(?: \((\d+) bytes\))?")
 ROW = re.compile(r"\| (\d+) \| (4|8|16|\d+(?= \| reserved)) \| ([\w ]+) \| (?:`([^`]+)`)?.* \|")
 COLUMNS = ["offset", "size", "field", "meaning"]
-TABLES = ["Start", "Header", "Directory header", "Segment entry", "Part entry"]
+ZSTD = (0xFD2FB528).to_bytes(4, "little")
+FRAME_START = 8  # the bytes of a skippable frame before those that its size counts
 
 
 def read_tables(path: Path, problems: list[str]) -> dict:
@@ -35,7 +36,6 @@ def read_tables(path: Path, problems: list[str]) -> dict:
             else:
                 problems.append(f"{path}:{number}: expected an offset, a size of 4, 8 or 16, a field and a meaning")
         in_table = cells == COLUMNS or (in_table and bool(cells))
-    problems += [f"{path}: no byte table {name!r}" for name in TABLES if name not in tables]
     for name, (told, fields) in tables.items():
         end = 0
         for field, (offset, length, _) in fields.items():
@@ -50,6 +50,7 @@ class Checker:
 
     def __init__(self, tables: dict, file: mmap.mmap, problems: list[str]) -> None:
         self.tables, self.file, self.problems = tables, file, problems
+        self.sizes = {name: size for name, (size, _) in tables.items()}
 
     def expect(self, right: bool, what: str) -> None:
         self.problems += [] if right else [f"FILE: expected {what}"]
@@ -65,13 +66,15 @@ class Checker:
             values[field] = raw if length == 16 else int.from_bytes(raw, "little")
             found = str(values[field]) if literal and literal.isdigit() else raw.decode("latin-1")
             self.expect(literal in (None, found), f"{where} to be {literal}, found {found!r}")
-            reserved = field.startswith("reserved")
+            reserved = field.startswith(("reserved", "unused"))
             self.expect(not (reserved and any(raw)), f"{where} to be zero")
             self.expect(reserved or length < 16 or any(raw), f"{where} to be a hash, found zeros")
         return values
 
+
+class SegmentedBundle(Checker):
     def run(self) -> None:
-        sizes = {name: size for name, (size, _) in self.tables.items()}
+        sizes = self.sizes
         start, header = self.read("Start", 0), self.read("Header", sizes["Start"])
         at, base = header["directory offset"], header["segment base offset"]
         directory = self.read("Directory header", at)
@@ -101,15 +104,43 @@ class Checker:
             self.expect(0 < part["size"] <= room - last[1], f"the part at {place} inside its segment")
 
 
+class PackedFile(Checker):
+    def run(self) -> None:
+        at = self.read("File header", 0)["header size"] + FRAME_START
+        footer_at = len(self.file) - self.sizes["Footer"]
+        footer = self.read("Footer", footer_at)
+        table, entry = footer["table offset"], self.sizes["Table entry"]
+        entries = table + self.sizes["Table header"]
+        size, kinds = 0, set()
+        for place in range(entries, entries + footer["piece count"] * entry, entry):
+            self.expect(self.read("Table entry", place)["offset"] == at, f"the entry at {place} to be {at}")
+            piece = self.read("Piece header", at)
+            frames = at + self.sizes["Piece header"]
+            self.expect(self.file[frames : frames + 4] == ZSTD, f"a zstd frame at {frames}")
+            kinds.add("stored" if piece["coded size"] > piece["original size"] else "coded")
+            kinds |= {"in planes"} if piece["element size"] > 1 else set()
+            size += piece["original size"]
+            at = frames + piece["coded size"]
+        self.expect(at == table, f"pieces up to the table at {table}, found {at}")
+        self.expect(self.read("Table header", table)["table size"] == len(self.file) - entries, "the table's size")
+        self.expect(entries + footer["piece count"] * entry == footer_at, "a footer after the entries")
+        self.expect(size == footer["original size"], f"pieces of {footer['original size']} bytes, found {size}")
+        self.expect(len(kinds) == 3, f"pieces stored, coded and in planes, found {sorted(kinds)}")
+
+
+CHECKERS = {"segmented_bundle": SegmentedBundle, "packed_file": PackedFile}
+
+
 def main() -> int:
     problems: list[str] = []
-    tables = read_tables(Path(sys.argv[1]), problems)
+    specification = Path(sys.argv[1])
+    tables = read_tables(specification, problems)
     try:
         with open(sys.argv[2], "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             if not problems:
-                Checker(tables, content, problems).run()
+                CHECKERS[specification.stem](tables, content, problems).run()
     except (KeyError, ValueError) as error:
-        problems.append(f"no field {error}" if isinstance(error, KeyError) else str(error))
+        problems.append(f"no table or field {error}" if isinstance(error, KeyError) else str(error))
     count = sum(len(fields) for _, fields in tables.values())
     print("\n".join(problems) or f"specification: {len(tables)} tables, {count} fields agree with {sys.argv[2]}")
     return 1 if problems else 0
