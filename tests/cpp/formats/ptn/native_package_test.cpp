@@ -97,6 +97,20 @@ TEST_CASE("what is said to be state is not shared either") {
   CHECK(opened(bytes_of_package(package)).aliases().empty());
 }
 
+TEST_CASE("any byte but 0 of a boolean field is true") {
+  NativePackage package = four_constants();
+  std::string graph = text_of(package.graph);
+  const auto* const state = native_graph::GetProgram(graph.data())->methods()->Get(0)->constants()->Get(2);
+  const std::uint8_t* const mutated = reinterpret_cast<const flatbuffers::Table*>(state)->GetAddressOf(
+      native_graph::NamedTensorRef::VT_MUTATED);
+  REQUIRE(mutated != nullptr);
+  graph[static_cast<std::size_t>(reinterpret_cast<const char*>(mutated) - graph.data())] = '\2';
+  package.graph = source_of(graph);
+  const NativePackageFile file = opened(bytes_of_package(package));
+  REQUIRE(file.constants().size() == 3);
+  CHECK(file.constants()[0].name == "!state");
+}
+
 TEST_CASE("constants of equal bytes and another type or shape are stored each") {
   NativePackage package = four_constants();
   package.constants[0] = constant("b", "1234");
