@@ -88,12 +88,12 @@ class SegmentedBundle(Checker):
         segments, used, last = [], header["metadata size"], (0, 0)
         for place in range(segments_at, parts_at, sizes["Segment entry"]):
             segment = self.read("Segment entry", place)
-            segments.append(segment["logical size"])
+            segments.append(segment["size"])
             begin = base + segment["offset"]
             self.expect(used <= begin <= at, f"the segment at {begin} between {used} and {at}")
             self.expect(not any(self.file[used:begin]), f"zeros before the segment at {begin}")
-            self.expect(segment["stored size"] == segment["logical size"], "as many bytes stored as logical")
-            used = begin + segment["stored size"]
+            self.expect(segment["size"] == segment["same size"], "a segment's size twice")
+            used = begin + segment["size"]
         self.expect(used == base + header["segment data size"] <= at, f"segments that end at {used}, before {at}")
         self.expect(not any(self.file[used:at]), f"zeros before the directory at {at}")
         for place in range(parts_at, end, sizes["Part entry"]):

@@ -176,7 +176,7 @@ class Planner {
     if (directory_.segments.empty()) header_.extended.segment_base_offset = layout_.size;
     const std::uint64_t offset = layout_.size - header_.extended.segment_base_offset;
     const std::uint64_t size = segment.source.size();
-    directory_.segments.push_back({.offset = offset, .stored_size = size, .logical_size = size});
+    directory_.segments.push_back({.offset = offset, .size = size, .same_size = size});
     return append(layout_, segment.alignment, segment.label, segment.source);
   }
 

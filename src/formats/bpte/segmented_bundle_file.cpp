@@ -65,23 +65,19 @@ Result<void> check_segment_entries(const ByteSource& file, const SegmentedBundle
   for (std::size_t i = 0; i < directory.segments.size(); ++i) {
     const Directory::Segment& segment = directory.segments[i];
     const std::uint64_t place = header.directory_offset + Directory::kHeaderSize + sizeof(segment) * i;
-    if (segment.codec != 0) {
-      return wrong(ErrorCode::kUnsupported, file, place + 24, "codec 0, which stores, found {}",
-                   segment.codec);
-    }
     if (segment.reserved != 0 || segment.reserved_too != decltype(segment.reserved_too){}) {
-      return wrong(ErrorCode::kCorrupt, file, place + 28, "zeros, which are reserved, found others");
+      return wrong(ErrorCode::kCorrupt, file, place + 24, "zeros, which are reserved, found others");
     }
     if (segment.offset < end ||
-        !range_fits(segment.offset, segment.stored_size, header.extended.segment_data_size) ||
-        segment.stored_size != segment.logical_size) {
+        !range_fits(segment.offset, segment.size, header.extended.segment_data_size) ||
+        segment.size != segment.same_size) {
       return wrong(ErrorCode::kCorrupt, file, place,
-                   "segment {} from offset {} on inside the {} bytes of segments, stored as it is, "
-                   "found {} bytes at {} for {}",
-                   i, end, header.extended.segment_data_size, segment.stored_size, segment.offset,
-                   segment.logical_size);
+                   "segment {} from offset {} on inside the {} bytes of segments, with its size twice, "
+                   "found {} bytes, {} the second time, at {}",
+                   i, end, header.extended.segment_data_size, segment.size, segment.same_size,
+                   segment.offset);
     }
-    end = segment.offset + segment.stored_size;
+    end = segment.offset + segment.size;
   }
   return {};
 }
@@ -92,8 +88,7 @@ Result<void> check_part_entries(const ByteSource& file, std::uint64_t place, con
   for (const Directory::Part& part : directory.parts) {
     if (part.segment > segment) end = 0;
     if (part.segment >= directory.segments.size() || part.segment < segment || part.offset < end ||
-        part.reserved != 0 ||
-        !range_fits(part.offset, part.size, directory.segments[part.segment].logical_size)) {
+        part.reserved != 0 || !range_fits(part.offset, part.size, directory.segments[part.segment].size)) {
       return wrong(ErrorCode::kCorrupt, file, place,
                    "parts in order and apart, inside their segments, found {} bytes at {} of segment {}",
                    part.size, part.offset, part.segment);
@@ -225,9 +220,9 @@ Result<void> SegmentedBundleFile::match(const TableReader& root) {
     ETSTREAM_ASSIGN(const auto size, segment.scalar<std::uint64_t>(fields_.segment.size));
     ETSTREAM_ASSIGN(const auto alignment, segment.scalar<std::uint32_t>(fields_.segment.alignment));
     const std::uint64_t offset = header_.extended.segment_base_offset + segments[i].offset;
-    if (size != segments[i].logical_size || !is_power_of_two(alignment) || offset % alignment != 0) {
+    if (size != segments[i].size || !is_power_of_two(alignment) || offset % alignment != 0) {
       return segment.corrupt(
-          text("a segment of {} bytes, aligned as it lies at {}", segments[i].logical_size, offset),
+          text("a segment of {} bytes, aligned as it lies at {}", segments[i].size, offset),
           text("{} bytes, aligned to {}", size, alignment));
     }
   }
@@ -274,7 +269,7 @@ Result<void> SegmentedBundleFile::read_original_file(const TableReader& root) {
 ByteSource SegmentedBundleFile::segment(std::uint32_t number) const {
   const auto& segment = directory_.segments[number];
   // The directory was read inside the file's bounds.
-  return file_.slice(header_.extended.segment_base_offset + segment.offset, segment.stored_size).value();
+  return file_.slice(header_.extended.segment_base_offset + segment.offset, segment.size).value();
 }
 
 Result<std::optional<std::uint32_t>> SegmentedBundleFile::data_segment(const TableReader& tensor) const {
@@ -302,7 +297,7 @@ Result<void> SegmentedBundleFile::verify(const std::vector<std::string>& names, 
   for (const auto& segment : directory_.segments) {
     const std::uint64_t begin = header_.extended.segment_base_offset + segment.offset;
     ETSTREAM_TRY(check_padding(end, begin));
-    end = begin + segment.stored_size;
+    end = begin + segment.size;
   }
   ETSTREAM_TRY(check_padding(end, header_.directory_offset));
   if (!directory_.hashed) {

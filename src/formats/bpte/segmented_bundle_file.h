@@ -39,11 +39,10 @@ struct SegmentedBundleDirectory {
   /// An entry as it lies in the file.
   struct Segment {
     std::uint64_t offset = 0;  // from the segment base offset
-    std::uint64_t stored_size = 0;
-    std::uint64_t logical_size = 0;
-    std::uint32_t codec = 0;  // 0: stored as it is
-    std::uint32_t reserved = 0;
-    ContentHash hash{};  // of the logical bytes
+    std::uint64_t size = 0;
+    std::uint64_t same_size = 0;
+    std::uint64_t reserved = 0;
+    ContentHash hash{};
     std::array<std::uint64_t, 2> reserved_too{};
   };
   /// A piece of a segment with a hash of its own, so that damage can be located; as it lies in the file.
@@ -77,7 +76,7 @@ void visit_hashes(Directory& directory, const ExtendedHeader& header, Visit visi
   for (std::size_t i = 0; i < directory.segments.size(); ++i) {
     auto& segment = directory.segments[i];
     const std::uint64_t begin = header.segment_base_offset + segment.offset;
-    visit(Trailer::Range{begin, segment.stored_size}, segment.hash, std::optional(i), kNoPart);
+    visit(Trailer::Range{begin, segment.size}, segment.hash, std::optional(i), kNoPart);
     for (; part != directory.parts.end() && part->segment == i; ++part) {
       const Part* const found = &*part;
       visit(Trailer::Range{begin + part->offset, part->size}, part->hash, std::optional(i), found);
@@ -96,8 +95,7 @@ void visit_hashes(Directory& directory, const ExtendedHeader& header, Visit visi
 class SegmentedBundleFile {
  public:
   /// Reads the header and the directory, whose segments lie in order and apart. Memory: the directory's size,
-  /// which is checked against the file's. Errors: kCorrupt; kUnsupported for an unknown version or codec;
-  /// kIo.
+  /// which is checked against the file's. Errors: kCorrupt; kUnsupported for an unknown version; kIo.
   [[nodiscard]] static Result<SegmentedBundleFile> open(ByteSource file);
 
   /// Returns the bytes of the metadata. Only their size was checked.

@@ -215,7 +215,9 @@ TEST_CASE("each thing that is wrong with header or directory has its own error")
       {"segments overlap", put_in_directory(64 + 64, std::uint64_t{100}), "segment 1 from offset"},
       {"segment beyond the end", put_in_directory(64, ~std::uint64_t{0}), "segment 0 from offset"},
       {"sizes differ", put_in_directory(64 + 16, std::uint64_t{1}), "segment 0 from offset"},
-      {"unknown codec", put_in_directory(64 + 24, std::uint32_t{7}), "codec 0, which stores, found 7"},
+      {"reserved in a segment", put_in_directory(64 + 24, std::uint32_t{7}), "zeros, which are reserved"},
+      {"reserved behind a segment's hash", put_in_directory(64 + 48, std::uint8_t{7}),
+       "zeros, which are reserved"},
       {"segment shorter than the metadata says",
        [](std::string& file) {
          put_at(file, directory_of(file) + 64 + 64 + 8, std::uint64_t{39'999});
