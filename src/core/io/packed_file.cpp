@@ -13,6 +13,7 @@
 #include "core/base/content_hash.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "core/io/decoded.h"
 #include "core/io/read_pieces.h"
 #include "core/packed/packed_checks.h"
 #include "core/packed/packed_format.h"
@@ -217,6 +218,10 @@ Result<ByteSource> unpacked(ByteSource file) {
     }
     return out;
   });
+}
+
+bool is_decoded(const ByteSource& source) noexcept {
+  return dynamic_cast<const packed::PackedStorage*>(source.place().storage) != nullptr;
 }
 
 std::optional<PackedSummary> packed_summary(const ByteSource& file) {

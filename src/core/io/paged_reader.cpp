@@ -7,6 +7,7 @@
 #include "core/base/checked.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "core/io/decoded.h"
 
 namespace etstream {
 namespace {
@@ -21,7 +22,7 @@ std::optional<NonzeroByte> first_nonzero(std::span<const std::byte> bytes, std::
 }  // namespace
 
 PagedReader::PagedReader(ByteSource source, std::string name)
-    : source_(std::move(source)), name_(std::move(name)) {
+    : source_(std::move(source)), name_(std::move(name)), is_decoded_(etstream::is_decoded(source_)) {
   numbers_.fill(kNoPage);
 }
 
@@ -49,6 +50,15 @@ Result<std::span<const std::byte>> PagedReader::page(std::uint64_t number) {
   const auto first = numbers_.begin() + static_cast<std::ptrdiff_t>(set);
   std::size_t place = set + static_cast<std::size_t>(std::find(first, first + kWays, number) - first);
   if (place == set + kWays) {
+    if (is_decoded_) {
+      const auto [kept, is_new] = kept_.try_emplace(number);
+      if (!is_new && !kept->second) {
+        auto bytes = std::make_unique_for_overwrite<std::byte[]>(kPageSize);
+        ETSTREAM_TRY(source_.read_at(start, {bytes.get(), size}));
+        kept->second = std::move(bytes);
+      }
+      if (kept->second) return std::span<const std::byte>(kept->second.get(), size);
+    }
     place = set + next_[set / kWays]++ % kWays;
     numbers_[place] = kNoPage;
     if (!pages_[place]) pages_[place] = std::make_unique_for_overwrite<std::byte[]>(kPageSize);

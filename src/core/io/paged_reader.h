@@ -12,13 +12,16 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
 
 namespace etstream {
 
-/// Holds at most 512 KiB. May be used by several threads at once.
+/// Holds at most 512 KiB, and each page that it reads a second time from a source that is decoded: jumps
+/// between the pieces of a packed file would take a thousand times as long. May be used by several threads at
+/// once.
 class PagedReader {
  public:
   static constexpr std::size_t kPageSize = 4096;
@@ -41,10 +44,13 @@ class PagedReader {
 
   const ByteSource source_;
   const std::string name_;
+  const bool is_decoded_;
   std::mutex mutex_;                                        // guards what follows
   std::array<std::unique_ptr<std::byte[]>, kPages> pages_;  // allocated as they are used
   std::array<std::uint64_t, kPages> numbers_;               // of the page in each place
   std::array<std::uint8_t, kPages / kWays> next_{};         // the way that is replaced next, in each set
+  std::unordered_map<std::uint64_t, std::unique_ptr<std::byte[]>>
+      kept_;  // null for a page that was read once
 };
 
 struct NonzeroByte {

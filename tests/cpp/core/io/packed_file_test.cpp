@@ -12,6 +12,7 @@
 
 #include "core/base/content_hash.h"
 #include "core/io/packed_bytes.h"
+#include "core/io/paged_reader.h"
 #include "core/packed/packed_format.h"
 #include "seeded_random.h"
 #include "test_errors.h"
@@ -102,6 +103,44 @@ TEST_CASE("any range is read as it was") {
     REQUIRE(source->read_at(offset, std::as_writable_bytes(std::span(found))).has_value());
     REQUIRE((found == original.substr(offset, size)));
   }
+}
+
+/// A storage that counts how often it is read.
+class CountingStorage final : public ByteStorage {
+ public:
+  explicit CountingStorage(std::string bytes) : bytes_(std::move(bytes)) {}
+
+  std::uint64_t size() const noexcept override { return bytes_.size(); }
+  std::string name() const override { return "counting"; }
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    ++reads_;
+    std::copy_n(std::as_bytes(std::span(bytes_)).begin() + static_cast<std::ptrdiff_t>(offset), out.size(),
+                out.begin());
+    return {};
+  }
+  [[nodiscard]] int reads() const { return reads_; }
+
+ private:
+  std::string bytes_;
+  mutable int reads_ = 0;
+};
+
+TEST_CASE("a reader of metadata that jumps between pieces has each page decoded at most twice") {
+  constexpr std::size_t kPieces = 8;
+  const std::string original = patterned(kPieces * std::size_t{kPieceSize});
+  const auto storage = std::make_shared<CountingStorage>(packed_bytes(original));
+  const auto source = unpacked(ByteSource(storage));
+  REQUIRE(source);
+  PagedReader reader(source->slice(8, source->size() - 8).value(), "packed");
+  const int before = storage->reads();
+  for (std::size_t i = 0; i < 100 * kPieces; ++i) {
+    const std::size_t at = i % kPieces * kPieceSize + 1000 + i / kPieces;
+    std::string found(4, '?');
+    REQUIRE(reader.read(at, std::as_writable_bytes(std::span(found))).has_value());
+    REQUIRE(found == original.substr(8 + at, 4));
+  }
+  constexpr int kReadsOfAPiece = 3;  // its place, its header and its frames
+  CHECK(storage->reads() - before <= 2 * static_cast<int>(kPieces) * kReadsOfAPiece);
 }
 
 TEST_CASE("zstd gives the original, but for pieces in planes") {
