@@ -29,6 +29,9 @@ MOST_GROWTH = 2 * LARGE / SMALL  # the most growth of time; the square would be 
 REPEATS = 8  # the repeats of a run that took too long, before that is believed
 MOST_SECONDS = 20
 HOLE = 1 << 40
+PACKED_HOLES = [1 << 28, 1 << 30]
+JUMPING = 8 << 20  # the bytes of metadata that lie in more pieces than a reader keeps
+MOST_OF_PACKED = 5  # the most times as long for metadata that jumps between pieces as for the same unpacked
 MOST_MEMORY = 4 << 30  # the bytes of address space
 SLACK = 2 << 20  # the slack of memory and of output, in bytes
 MOST_OF_OTHERS = 5  # the most times as long for a program of an unknown writer as for etstream's own
@@ -168,6 +171,37 @@ def time_of_others(machine: Machine, other: Path) -> str | None:
     return f"pte took {times[0]:.2f} s for another writer's program, and {times[1]:.2f} s for its own"
 
 
+def problems_of_packed(machine: Machine) -> list[str]:
+    """Returns the problems with packed files: of one that stands for a thousand times its bytes, and of metadata that
+    jumps between pieces."""
+    plain, packed = machine.folder / "plain.pte", machine.folder / "packed.pte.etz"
+
+    def verify(file: Path) -> Run:
+        runs = [machine.run(["verify", "FILE"], file) for _ in range(3)]
+        return min(runs, key=lambda run: run.seconds)
+
+    def pack() -> None:
+        subprocess.run([machine.etstream, "pack", plain, "-o", packed], check=True, stdout=subprocess.DEVNULL)
+
+    runs = []
+    for hole in PACKED_HOLES:
+        worst_cases.write_program_with_a_hole(plain, hole)
+        pack()
+        runs.append(verify(packed))
+    problems = problems_of("verify", runs[0], runs[1], runs[0], 0, 0)
+    if packed.stat().st_size > PACKED_HOLES[-1] // 1000:
+        problems.append(f"a hole of {PACKED_HOLES[-1]} bytes was packed to {packed.stat().st_size}")
+    command = [sys.executable, "-B", worst_cases.__file__, machine.folder, str(JUMPING), "values_that_jump.pte"]
+    subprocess.run(command, check=True)
+    (machine.folder / "values_that_jump.pte").rename(plain)
+    pack()
+    runs += [verify(plain), verify(packed)]
+    if runs[3].seconds > MOST_OF_PACKED * runs[2].seconds:
+        problems.append(f"metadata that jumps took {runs[2].seconds:.2f} s, and {runs[3].seconds:.2f} s packed")
+    problems += [f"ended with {run.status}" for run in runs if run.status != 0]
+    return [f"verify of a packed file: {problem}" for problem in problems]
+
+
 def main() -> int:
     etstream, page, examples = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     show = "--show" in sys.argv
@@ -188,6 +222,7 @@ def main() -> int:
             status = machine.run(command, large).status
             if status != (1 if row in ("diff", "ptd", "share") else 0):
                 failed.append(f"{row} of a program that is mostly a delegate ended with {status}")
+        failed += problems_of_packed(machine)
         written = write_files(folder)
         if problem := time_of_others(machine, written["of_another_writer.pte"][-1]):
             failed.append(problem)

@@ -2,14 +2,16 @@
 """Makes files that take more time and memory to read than any exporter's: they refer to one thing over and over, at any
 size.
 
-    python3 worst_cases.py FOLDER SIZE
+    python3 worst_cases.py FOLDER SIZE [NAME...]
 
-writes one of each kind, of about SIZE bytes. Each is named after the thing that it repeats.
+writes one of each kind, or of the kinds that are named, of about SIZE bytes. Each is named after the thing that it
+repeats.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import struct
 import sys
 from collections.abc import Callable
@@ -218,6 +220,17 @@ def program_of_another_writer(size: int) -> bytes:
     return program([calling], bytes(64), f3=inside, f4=Tables([Table(f1=("Q", 64))]))
 
 
+def values_that_jump(size: int) -> bytes:
+    """Returns a program of two methods with the same values: in the order in which they lie, and each far from the one
+    before it."""
+    values: list[Node] = [tensor([1] * 16) for _ in range(size // 200)]
+    stride = int(len(values) * 0.382) | 1
+    while math.gcd(len(values), stride) != 1:
+        stride += 2
+    jumping = [values[i * stride % len(values)] for i in range(len(values))]
+    return program([method("in_order", values, [], []), method("jumping", jumping, [], [])])
+
+
 def write_program_with_a_hole(path: Path, hole: int) -> None:
     """Writes a program whose segment lies behind `hole` bytes of padding, which take no room on the disk."""
     segments = Tables([Table(f1=("Q", 64))])
@@ -254,12 +267,15 @@ KINDS: dict[str, Callable[[int], bytes]] = {
     "header_of_tensors.safetensors": header_of_tensors,
 }
 
+# The kinds that a test of its own has.
+OTHER_KINDS = {"values_that_jump.pte": values_that_jump}
+
 
 def main() -> None:
     folder, size = Path(sys.argv[1]), int(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
-    for name, make in KINDS.items():
-        (folder / name).write_bytes(make(size))
+    for name in sys.argv[3:] or KINDS:
+        (folder / name).write_bytes({**KINDS, **OTHER_KINDS}[name](size))
 
 
 if __name__ == "__main__":
