@@ -2,6 +2,7 @@
 #include "core/io/paged_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "core/base/checked.h"
@@ -22,9 +23,11 @@ std::optional<NonzeroByte> first_nonzero(std::span<const std::byte> bytes, std::
 }  // namespace
 
 PagedReader::PagedReader(ByteSource source, std::string name)
-    : source_(std::move(source)), name_(std::move(name)), is_decoded_(etstream::is_decoded(source_)) {
-  numbers_.fill(kNoPage);
-}
+    : source_(std::move(source)),
+      name_(std::move(name)),
+      pages_(is_decoded(source_) ? kPagesOfDecoded : kPages),
+      numbers_(pages_.size(), kNoPage),
+      next_(pages_.size() / kWays) {}
 
 Result<void> PagedReader::read(std::uint64_t offset, std::span<std::byte> out) {
   if (!range_fits(offset, out.size(), source_.size())) {
@@ -46,19 +49,10 @@ Result<void> PagedReader::read(std::uint64_t offset, std::span<std::byte> out) {
 Result<std::span<const std::byte>> PagedReader::page(std::uint64_t number) {
   const std::uint64_t start = number * kPageSize;
   const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(kPageSize, source_.size() - start));
-  const std::size_t set = static_cast<std::size_t>(number % (kPages / kWays)) * kWays;
+  const std::size_t set = static_cast<std::size_t>(number % next_.size()) * kWays;
   const auto first = numbers_.begin() + static_cast<std::ptrdiff_t>(set);
   std::size_t place = set + static_cast<std::size_t>(std::find(first, first + kWays, number) - first);
   if (place == set + kWays) {
-    if (is_decoded_) {
-      const auto [kept, is_new] = kept_.try_emplace(number);
-      if (!is_new && !kept->second) {
-        auto bytes = std::make_unique_for_overwrite<std::byte[]>(kPageSize);
-        ETSTREAM_TRY(source_.read_at(start, {bytes.get(), size}));
-        kept->second = std::move(bytes);
-      }
-      if (kept->second) return std::span<const std::byte>(kept->second.get(), size);
-    }
     place = set + next_[set / kWays]++ % kWays;
     numbers_[place] = kNoPage;
     if (!pages_[place]) pages_[place] = std::make_unique_for_overwrite<std::byte[]>(kPageSize);

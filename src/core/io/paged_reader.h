@@ -4,7 +4,6 @@
 // are not zero.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,16 +11,15 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
+#include <vector>
 
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
 
 namespace etstream {
 
-/// Holds at most 512 KiB, and each page that it reads a second time from a source that is decoded: jumps
-/// between the pieces of a packed file would take a thousand times as long. May be used by several threads at
-/// once.
+/// Holds at most 512 KiB; 8 MiB of a source that is decoded, where a jump to a page that is not held takes a
+/// hundred times as long. May be used by several threads at once.
 class PagedReader {
  public:
   static constexpr std::size_t kPageSize = 4096;
@@ -36,6 +34,7 @@ class PagedReader {
 
  private:
   static constexpr std::size_t kPages = 128;
+  static constexpr std::size_t kPagesOfDecoded = 2048;
   static constexpr std::size_t kWays = 4;  // places that a page may be in
   static constexpr std::uint64_t kNoPage = ~std::uint64_t{0};
 
@@ -44,13 +43,10 @@ class PagedReader {
 
   const ByteSource source_;
   const std::string name_;
-  const bool is_decoded_;
-  std::mutex mutex_;                                        // guards what follows
-  std::array<std::unique_ptr<std::byte[]>, kPages> pages_;  // allocated as they are used
-  std::array<std::uint64_t, kPages> numbers_;               // of the page in each place
-  std::array<std::uint8_t, kPages / kWays> next_{};         // the way that is replaced next, in each set
-  std::unordered_map<std::uint64_t, std::unique_ptr<std::byte[]>>
-      kept_;  // null for a page that was read once
+  std::mutex mutex_;                                 // guards what follows
+  std::vector<std::unique_ptr<std::byte[]>> pages_;  // allocated as they are used
+  std::vector<std::uint64_t> numbers_;               // of the page in each place
+  std::vector<std::uint8_t> next_;                   // the way that is replaced next, in each set
 };
 
 struct NonzeroByte {
