@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A sink that codes what passes.
-#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -52,7 +51,7 @@ class PackingSink final : public BufferedSink {
       ETSTREAM_TRY(write_oldest());
       piece = workers_.free();
     }
-    std::copy(bytes.begin(), bytes.end(), piece->original.get());
+    exchange_buffer(piece->original);
     piece->original_size = bytes.size();
     hash_.update(bytes);
     original_size_ += bytes.size();
@@ -135,7 +134,8 @@ std::unique_ptr<Sink> open_packing_sink(std::unique_ptr<Sink> packed, const Pack
 
 Result<void> pack(const ReadBytes& read, const std::string& name, Sink& sink) {
   return without_exceptions([&]() -> Result<void> {
-    std::vector<std::byte> bytes(packed::kPieceSize);
+    // Small enough to be in a processor's cache as it is passed on.
+    std::vector<std::byte> bytes(std::size_t{256} << 10);
     for (bool is_first = true;; is_first = false) {
       ETSTREAM_ASSIGN(const std::size_t n, read(bytes));
       const ByteSource piece = ByteSource::memory(std::span(bytes).first(n));

@@ -35,6 +35,9 @@ class BufferedSink : public Sink {
   [[nodiscard]] Result<void> flush();
   /// Returns whether prepare() was called before commit(): other sinks are committed together with this one.
   [[nodiscard]] bool is_one_of_several() const noexcept { return prepared_; }
+  /// Exchanges the buffer for another of kTransferBufferSize bytes, so that take() keeps its bytes without a
+  /// copy.
+  void exchange_buffer(std::unique_ptr<std::byte[]>& other) noexcept { buffer_.swap(other); }
   /// Sets how much gathers before it is passed on, at most and by default kTransferBufferSize.
   void set_piece(std::size_t size) noexcept { piece_ = size; }
   /// Sets whether large sources drop the pages that have been read from them. Small ones may be read again

@@ -71,6 +71,38 @@ struct SampleCounts {
   std::array<Counts, 4> rotated;
 };
 
+/// The bytes that a plane of a sample takes.
+struct PlaneCost {
+  double stored = 0;
+  double coded = 0;  // by an entropy coder
+};
+
+/// The costs of all planes of elements, which arrangements share.
+class PlaneCosts {
+ public:
+  explicit PlaneCosts(const SampleCounts& counts) noexcept {
+    for (const std::uint32_t size : {1U, 2U, 4U}) {
+      for (std::uint32_t place = 0; place < size; ++place) {
+        for (const bool is_rotated : {false, true}) {
+          Counts of_plane;
+          for (std::uint32_t i = place; i < 4; i += size) {
+            of_plane += (is_rotated ? counts.rotated : counts.plain)[i];
+          }
+          costs_[is_rotated ? 1 : 0][size - 1 + place] = {of_plane.bytes(), of_plane.coded_bytes()};
+        }
+      }
+    }
+  }
+
+  /// Returns the cost of the bytes at `place` in each `size` bytes of the sample.
+  [[nodiscard]] const PlaneCost& of(std::uint32_t size, std::uint32_t place, bool is_rotated) const noexcept {
+    return costs_[is_rotated ? 1 : 0][size - 1 + place];
+  }
+
+ private:
+  std::array<std::array<PlaneCost, 7>, 2> costs_;
+};
+
 /// A way to code a piece, and the part of its size that a sample of it would have.
 struct Plan {
   Arrangement arrangement;
@@ -111,18 +143,14 @@ SampleCounts count(std::span<const std::byte> sample) noexcept {
 
 /// Plans the entropy coder for elements that are arranged in this way. The lowest byte of a rotated element
 /// ends with another element's bit, which is left out of account.
-Plan plan_planes(const SampleCounts& counts, const Arrangement& arrangement) {
+Plan plan_planes(const PlaneCosts& costs, const Arrangement& arrangement) {
   Plan out{.arrangement = arrangement, .size = 0};
   double bytes = 0;
   for (std::uint32_t plane = 0; plane < arrangement.element_size; ++plane) {
     const std::uint32_t byte = arrangement.element_size - 1 - plane;  // 0 is the lowest
-    const auto& used = arrangement.rotation != 0 && byte != 0 ? counts.rotated : counts.plain;
-    Counts of_plane;
-    for (std::uint32_t i = byte; i < 4; i += arrangement.element_size) {
-      of_plane += used[(arrangement.first_element + i) % 4];
-    }
-    const double stored = of_plane.bytes();
-    const double coded = of_plane.coded_bytes();
+    const std::uint32_t place = (arrangement.first_element + byte) % arrangement.element_size;
+    const auto [stored, coded] =
+        costs.of(arrangement.element_size, place, arrangement.rotation != 0 && byte != 0);
     const bool is_coded = coded < kLeastGain * stored;
     out.methods[plane] = is_coded ? Method::kEntropy : Method::kStored;
     out.size += is_coded ? coded : stored;
@@ -133,16 +161,16 @@ Plan plan_planes(const SampleCounts& counts, const Arrangement& arrangement) {
 }
 
 /// Returns the best plan that needs no search for matches.
-Plan best_of_planes(const SampleCounts& counts) {
+Plan best_of_planes(const PlaneCosts& costs) {
   // Planes cost time, so they have to be smaller by more than an estimate's error.
   constexpr double kPlanesGain = 0.005;
   constexpr double kSmallest = 0.0002;  // by which others beat those before them
-  Plan best = plan_planes(counts, {});
+  Plan best = plan_planes(costs, {});
   for (const std::uint32_t size : {2U, 4U}) {
     Plan best_of_size;
     for (const std::uint32_t rotation : {0U, 1U}) {
       for (std::uint32_t first = 0; first < size; ++first) {
-        const Plan plan = plan_planes(counts, {size, rotation, first});
+        const Plan plan = plan_planes(costs, {size, rotation, first});
         if (plan.size < best_of_size.size - kSmallest) best_of_size = plan;
       }
     }
@@ -198,12 +226,9 @@ static_assert(4 * kMostFrameBytes <= kMostOverhead, "each plane may have a frame
 /// The memory of a context, which is allocated before its thread begins: an allocation in a thread would have
 /// the C library set aside an address space of its own for it.
 struct EncoderMemory {
-  std::vector<std::byte> bytes;
-  ZSTD_CCtx* context;
-
-  EncoderMemory()
-      : bytes(std::max(size_for(kMatchLevel), size_for(kEntropyLevel))),
-        context(ZSTD_initStaticCCtx(bytes.data(), bytes.size())) {}
+  std::size_t size = std::max(size_for(kMatchLevel), size_for(kEntropyLevel));
+  std::unique_ptr<std::byte[]> bytes = std::make_unique_for_overwrite<std::byte[]>(size);
+  ZSTD_CCtx* context = ZSTD_initStaticCCtx(bytes.get(), size);
 
   static std::size_t size_for(int level) {
     return ZSTD_estimateCCtxSize_usingCParams(ZSTD_getCParams(level, kPieceSize, 0));
@@ -239,7 +264,7 @@ struct PieceEncoder::State {
   /// Chooses by a sample of the piece.
   Result<Plan> choose(std::span<const std::byte> piece) {
     const auto taken = std::span(sample).first(take_sample(piece, sample));
-    Plan best = best_of_planes(count(taken));
+    Plan best = best_of_planes(PlaneCosts(count(taken)));
     // Matches are worth their time if they make the piece smaller by more than 1 %.
     Output coded({planes.get(), kPieceSize});
     const double to_beat = std::min(best.size - 0.01, kLeastGain) * static_cast<double>(taken.size());
