@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks ratios that grow when a constant factor does: the processor time of etstream for its work, to that of cp, cat,
-xxhsum, flatc or Python's json for the same bytes.
+xxhsum, zstd, flatc or Python's json for the same bytes.
 
     ETSTREAM=PATH python quick.py [--renew] SCRATCH_FOLDER
 
@@ -86,6 +86,30 @@ def copying(folder: Path, out: Path, copy: Path) -> Iterator[Contest]:
     yield Contest("fat pack --no-sync", pack, "cat", cat)
 
 
+def packing(folder: Path, out: Path, copy: Path) -> Iterator[Contest]:
+    """Yields contests of packing, each with one thread."""
+    source = random.Random(1)
+    weights, stored, packed = folder / "bfloat16", folder / "stored", folder / "packed"
+    piece = bytearray(MIB)
+    piece[0::2] = source.randbytes(MIB // 2)
+    piece[1::2] = bytes(source.choices((0x3A, 0x3B, 0x3C, 0x3D, 0xBA, 0xBB, 0xBC, 0xBD), k=MIB // 2))
+    for path, content in ((weights, bytes(piece)), (stored, source.randbytes(MIB))):
+        with path.open("wb") as file:
+            for _ in range(SIZE // MIB):
+                file.write(content)
+    options = ["-o", out, "--threads", "1", "--no-sync"]
+    zstd = ["zstd", "--quiet", "--single-thread", "-o", copy]
+    yield Contest("pack --no-sync", [ETSTREAM, "pack", weights, *options], "zstd -1", [*zstd, "-1", weights])
+    quietly([ETSTREAM, "pack", weights, "-o", packed, "--no-sync"])
+    compressed = folder / "compressed"
+    quietly(["zstd", "--quiet", "-1", weights, "-o", compressed])
+    yield Contest("unpack --no-sync", [ETSTREAM, "unpack", packed, *options], "zstd -d", [*zstd, "-d", compressed])
+    cp = ["cp", stored, copy]
+    yield Contest("pack of random bytes", [ETSTREAM, "pack", stored, *options], "cp", cp)
+    quietly([ETSTREAM, "pack", stored, "-o", packed, "--no-sync"])
+    yield Contest("unpack of random bytes", [ETSTREAM, "unpack", packed, *options], "cp", cp)
+
+
 def describing(folder: Path, out: Path, _: Path) -> Iterator[Contest]:
     """Yields contests of work on metadata."""
     yield Contest("--version", [ETSTREAM, "--version"], "cp --version", ["cp", "--version"])
@@ -117,7 +141,7 @@ def describing(folder: Path, out: Path, _: Path) -> Iterator[Contest]:
     yield Contest("decompile", decompile, "flatc", ["flatc", "--raw-binary", *options])
 
 
-MOST_GROWTH = {copying: 1.25, describing: 1.4}
+MOST_GROWTH = {copying: 1.25, packing: 1.25, describing: 1.4}
 """The factor by which ratios may grow. With 16 other processes on two processors, runs differed by factors up to 1.23
 and 1.33, and their times from start to end by factors up to 2.7."""
 
