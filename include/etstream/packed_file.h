@@ -43,8 +43,10 @@ inline constexpr std::string_view kPackedSuffix = ".etz";
 [[nodiscard]] ETSTREAM_EXPORT Result<bool> is_packed(const ByteSource& file);
 
 /// Returns the original bytes of a packed file. They are decoded as they are read, a piece at a time, and
-/// checked by the hash of the piece. Offsets in messages about the packed file count its own bytes.
-/// Memory: up to 4 pieces of 1 MiB, and 4 MiB for each thread that reads. Errors: kUnsupported for another
+/// checked by the hash of the piece. Of a read of 4 MiB or more, further threads decode the pieces: one a
+/// processor, but at most 4. The thread that reads is the only one that reads `file`, and one such read
+/// at a time is divided so. Offsets in messages about the packed file count its own bytes. Memory: up to 6
+/// pieces of 1 MiB, and 4 MiB for each thread that reads or decodes. Errors: kUnsupported for another
 /// kind of file or a later version; kCorrupt for a file that is not whole; those of reading.
 [[nodiscard]] ETSTREAM_EXPORT Result<ByteSource> unpacked(ByteSource file);
 
