@@ -195,12 +195,16 @@ Result<std::unique_ptr<runtime::DataLoader>> open_program_loader(ByteSource prog
 
 Result<std::unique_ptr<runtime::DataLoader>> open_mapped_program_loader(const ByteSource& program) {
   return without_exceptions([&]() -> Result<std::unique_ptr<runtime::DataLoader>> {
-    ETSTREAM_ASSIGN(const FileRange range, program.open_range());
-    const Closer closer{range.descriptor};
-    ETSTREAM_TRY(check_alignment(program, range.offset));
-    ETSTREAM_ASSIGN(MappedBytes mapped, map(range, program.name()));
+    const auto range = program.open_range();
+    if (!range && range.error().code == ErrorCode::kUnsupported) {
+      return with_advice(range.error(), {"open_program_loader() reads the program into memory"});
+    }
+    if (!range) return range.error();
+    const Closer closer{range->descriptor};
+    ETSTREAM_TRY(check_alignment(program, range->offset));
+    ETSTREAM_ASSIGN(MappedBytes mapped, map(*range, program.name()));
     return std::unique_ptr<runtime::DataLoader>(std::make_unique<MappedProgramLoader>(
-        std::move(mapped), static_cast<std::size_t>(range.size), program.name()));
+        std::move(mapped), static_cast<std::size_t>(range->size), program.name()));
   });
 }
 
