@@ -115,6 +115,7 @@ void bind_flatbuffer_texts(nb::module_& module);
 void bind_heap(nb::module_& module);
 void bind_mapped_files(nb::module_& module);
 void bind_native_packages(nb::module_& module);
+void bind_packed_files(nb::module_& module);
 void bind_programs(nb::module_& module);
 void bind_reports(nb::module_& module);
 void bind_sources(nb::module_& module);

@@ -86,7 +86,7 @@ Tensor sound_tensor(ScalarType type, const std::vector<std::int64_t>& sizes, Byt
 Tensor make_tensor(const DtypeLike& dtype, const std::vector<std::int64_t>& sizes, const SourceLike& data,
                    std::optional<std::vector<std::uint8_t>> dim_order) {
   const ScalarType type = type_of(dtype);
-  return sound_tensor(type, sizes, source_of(data), std::move(dim_order));
+  return sound_tensor(type, sizes, data_of(data), std::move(dim_order));
 }
 
 /// Makes a contiguous tensor whose elements lie in `data` by `strides` in bytes, from `offset` on.
@@ -95,7 +95,7 @@ Tensor gathered_tensor(const DtypeLike& dtype, const std::vector<std::int64_t>& 
                        std::uint64_t offset) {
   const ScalarType type = type_of(dtype);
   StridedElements elements{item_size(type), {sizes.begin(), sizes.end()}, strides, offset};
-  ByteSource gathered = value_or_raise(gather(source_of(data), std::move(elements)));
+  ByteSource gathered = value_or_raise(gather(data_of(data), std::move(elements)));
   return sound_tensor(type, sizes, std::move(gathered), std::nullopt);
 }
 

@@ -161,7 +161,7 @@ FilePlan plan_ptd_file(const std::vector<std::pair<nb::object, std::uint32_t>>& 
   TensorData data;
   data.segment_alignment = segment_alignment;
   data.unchecked = unchecked;
-  for (const auto& [source, alignment] : buffers) data.buffers.push_back({source_of(source), alignment});
+  for (const auto& [source, alignment] : buffers) data.buffers.push_back({data_of(source), alignment});
   for (const auto& [key, buffer, layout] : entries) {
     TensorData::Entry& added = data.entries.emplace_back(TensorData::Entry{key, buffer});
     if (!layout) continue;

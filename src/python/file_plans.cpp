@@ -94,7 +94,7 @@ void write_plans(PlansAndOutputs files, bool sync, nb::handle progress, nb::hand
   FileWarnings warnings;
   std::vector<std::unique_ptr<PendingOutput>> uncommitted;
   for (const auto& [plan, output] : files) {
-    auto sink = open_output(output, sync, warnings);
+    auto sink = open_output(output, warnings.options(sync));
     without_gil([&, plan = plan, waits = is_path(output)]() -> Result<void> {
       const Progress shown = progress_to(callback, before, total);
       if (!waits) return write(*plan, *sink, shown);

@@ -77,14 +77,9 @@ void decompile_exactly(const ExactJson& schema, const SourceLike& file, const Ou
   const ExactJsonOptions options{compact,       defaults,       identifier,
                                  size_prefixed, leave_out_over, std::move(file_name)};
   const ByteSource source = source_of(file);
-  if (const auto at = changed_in_place(output); at && source.lies_in(*at)) {
-    raise(with_advice(make_error(ErrorCode::kInvalidArgument,
-                                 "the output is the input {}, which would be read while it is written",
-                                 quote(source.name())),
-                      {"give the output another name"}));
-  }
+  require_apart(source, output);
   FileWarnings warnings;
-  const auto sink = open_output(output, sync, warnings);
+  const auto sink = open_output(output, warnings.options(sync));
   without_gil([&]() -> Result<void> {
     ETSTREAM_TRY(schema.decompile(source, options, *sink));
     return sink->commit();

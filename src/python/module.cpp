@@ -33,6 +33,7 @@ NB_MODULE(_core, module) {
   bind_fat_containers(module);
   bind_native_packages(module);
   bind_flatbuffer_texts(module);
+  bind_packed_files(module);
   bind_reports(module);
   bind_mapped_files(module);
   module.def(

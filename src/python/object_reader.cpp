@@ -157,7 +157,7 @@ FieldValue ObjectReader::inline_vector(const nb::object& object, const FieldType
   bytes_.clear();
   if (is_byte(field) &&
       !(is_numbers && (nb::len(object) == 0 || PyLong_Check(nb::object(object[0]).ptr()) != 0))) {
-    ByteSource source = source_of(object);
+    ByteSource source = data_of(object);
     if (source.size() > kSmall) return source;
     bytes_.resize(static_cast<std::size_t>(source.size()));
     value_or_raise(source.read_at(0, bytes_));

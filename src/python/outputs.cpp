@@ -78,7 +78,7 @@ void FileWarnings::show() const {
   }
 }
 
-std::unique_ptr<Sink> open_output(nb::handle output, bool sync, FileWarnings& warnings) {
+std::unique_ptr<Sink> open_output(nb::handle output, const FileSinkOptions& options) {
   if (const InputRecord* const inputs = InputRecord::current()) {
     const auto file = changed_in_place(output);
     if (file) value_or_raise(inputs->check_output_in_place(*file, text("a {}", class_name(output))));
@@ -112,7 +112,7 @@ std::unique_ptr<Sink> open_output(nb::handle output, bool sync, FileWarnings& wa
   }
   return without_gil([&, path = path_of(output)]() -> Result<std::unique_ptr<Sink>> {
     if (is_fifo(path)) return open_fifo(path);
-    return open_file_sink(path, warnings.options(sync));
+    return open_file_sink(path, options);
   });
 }
 
@@ -122,6 +122,15 @@ std::optional<FileIdentity> changed_in_place(nb::handle output) {
   const long descriptor = PyLong_AsLong(output.ptr());
   PyErr_Clear();  // what is no descriptor is refused where it is opened
   return std::in_range<int>(descriptor) ? identity_of_file(static_cast<int>(descriptor)) : std::nullopt;
+}
+
+void require_apart(const ByteSource& input, nb::handle output) {
+  const auto file = changed_in_place(output);
+  if (!file || !input.lies_in(*file)) return;
+  raise(with_advice(
+      make_error(ErrorCode::kInvalidArgument,
+                 "the output is the input {}, which would be read while it is written", quote(input.name())),
+      {"give the output another name"}));
 }
 
 std::optional<std::uint64_t> disk_limit(nb::handle max_disk) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "etstream/byte_source.h"
 #include "etstream/sink.h"
 #include "etstream/write.h"
 #include "python/bindings.h"
@@ -30,14 +31,17 @@ class FileWarnings {
   std::vector<std::string> messages_;
 };
 
-/// Opens an output: a path; a descriptor, as an int; or an object with write(), which outlives the sink.
-/// Raises TypeError for something else, InvalidArgumentError for a file that InputRecord::current() knows as
-/// an input, and the errors of opening it.
-[[nodiscard]] std::unique_ptr<Sink> open_output(nb::handle output, bool sync, FileWarnings& warnings);
+/// Opens an output: a path, with `options`; a descriptor, as an int; or an object with write(), which
+/// outlives the sink. Raises TypeError for something else, InvalidArgumentError for a file that
+/// InputRecord::current() knows as an input, and the errors of opening it.
+[[nodiscard]] std::unique_ptr<Sink> open_output(nb::handle output, const FileSinkOptions& options);
 
 /// Returns what an output that is no path changes in place: its file, or the object itself. Returns nothing
 /// for a path, and for a descriptor of no file.
 [[nodiscard]] std::optional<FileIdentity> changed_in_place(nb::handle output);
+
+/// Raises InvalidArgumentError if writing the output would change `input` in place.
+void require_apart(const ByteSource& input, nb::handle output);
 
 /// Returns the argument `max_disk` of Python's functions in bytes, given as an int or a str. Raises
 /// TypeError, InvalidArgumentError.

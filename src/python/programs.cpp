@@ -105,7 +105,7 @@ std::vector<FilePlan> plan_program(
   input.described_vtables = vtables_of(described_flatbuffers).value_or(input.described_vtables);
   const std::vector<ByteSource> weights = sources_of(constants_from);
   ProgramChanges changes{.drop_methods = std::move(drop_methods), .drop_stack_traces = strip_stack_traces};
-  for (const auto& [key, value] : metadata) changes.metadata[key] = source_of(value);
+  for (const auto& [key, value] : metadata) changes.metadata[key] = data_of(value);
   if (constants_out) changes.constants_out = ConstantsOut{std::move(keys)};
 
   return without_gil([&]() -> Result<std::vector<FilePlan>> {

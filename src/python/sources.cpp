@@ -17,6 +17,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/input_record.h"
+#include "etstream/packed_file.h"
 #include "python/bindings.h"
 #include "python/descriptors_posix.h"
 #include "python/errors.h"
@@ -62,9 +63,9 @@ constexpr int kDeepestList = 64;
 /// been freed.
 class Buffer final : public ByteStorage {
  public:
-  explicit Buffer(nb::handle object) {
+  explicit Buffer(nb::handle object) : Buffer(object, text("a {}", class_name(object))) {}
+  Buffer(nb::handle object, std::string name) : name_(std::move(name)) {
     if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    name_ = text("a {}", class_name(object));
     if (PyMemoryView_Check(object.ptr()) == 0) return;
     nb::object check = nb::getattr(nb::object(object.attr("obj")), "etstream_check", nb::none());
     if (!check.is_none()) check_ = std::make_unique<const HeldObject>(std::move(check));
@@ -107,13 +108,16 @@ class Buffer final : public ByteStorage {
   std::string name_;
 };
 
+void require_binary(nb::handle file) {
+  if (!nb::hasattr(file, "encoding")) return;
+  throw nb::type_error("expected a binary file, found one of text: open it with 'rb'");
+}
+
 /// The content of an open binary file of Python's, from its start to its end.
 class PythonFile final : public ByteStorage {
  public:
   explicit PythonFile(nb::object file) : file_(std::move(file)) {
-    if (nb::hasattr(file_.get(), "encoding")) {
-      throw nb::type_error("expected a binary file, found one of text: open it with 'rb'");
-    }
+    require_binary(file_.get());
     if (nb::hasattr(file_.get(), "seekable") && !nb::cast<bool>(file_.get().attr("seekable")())) {
       throw nb::type_error(
           "expected a seekable file, found one that can only be read forward: "
@@ -123,10 +127,8 @@ class PythonFile final : public ByteStorage {
     const nb::object end = file_.get().attr("tell")();
     size_ = PyLong_AsUnsignedLongLong(end.ptr());
     if (PyErr_Occurred() != nullptr) throw nb::python_error();
-    const nb::object name = nb::getattr(file_.get(), "name", nb::none());
     identity_ = identity_of_object(file_.get());
-    name_ =
-        nb::isinstance<nb::str>(name) ? nb::cast<std::string>(name) : text("a {}", class_name(file_.get()));
+    name_ = name_of_file(file_.get());
   }
 
   std::uint64_t size() const noexcept override { return size_; }
@@ -139,17 +141,10 @@ class PythonFile final : public ByteStorage {
     const std::scoped_lock lock(mutex_);
     return with_gil([&]() -> Result<void> {
       file_.get().attr("seek")(offset);
-      for (std::size_t done = 0; done < out.size();) {
-        const nb::object read = file_.get().attr("read")(out.size() - done);
-        const Buffer piece(read);
-        if (piece.size() == 0 || piece.size() > out.size() - done) {
-          return error_in(ErrorCode::kCorrupt, name_, "expected {} bytes, found {} at {}", size_,
-                          piece.size() == 0 ? "its end" : "more than was asked for", offset + done);
-        }
-        ETSTREAM_TRY(piece.read_at(0, out.subspan(done, static_cast<std::size_t>(piece.size()))));
-        done += static_cast<std::size_t>(piece.size());
-      }
-      return {};
+      ETSTREAM_ASSIGN(const std::size_t n, read_on(file_.get(), out));
+      if (n == out.size()) return {};
+      return error_in(ErrorCode::kCorrupt, name_, "expected {} bytes, found its end at {}", size_,
+                      offset + n);
     });
   }
 
@@ -221,8 +216,18 @@ nb::object buffer_of(const ByteSource& source) {
   return nb::make_tuple(view, place.begin);
 }
 
-ByteSource concatenation(const SourcesLike& parts) {
-  return value_or_raise(ByteSource::concatenation(sources_of(several("parts", "sources", parts))));
+ByteSource concatenation(const SourcesLike& parts) { return source_of(several("parts", "sources", parts)); }
+
+/// Returns the original bytes of a packed file, and any other file as it is.
+Result<ByteSource> original(ByteSource file) {
+  ETSTREAM_ASSIGN(const bool packed, is_packed(file));
+  return packed ? unpacked(std::move(file)) : Result<ByteSource>(std::move(file));
+}
+
+/// Opens a file as it lies; see open_interruptible_file().
+Result<ByteSource> open_raw_file(const std::string& path, std::shared_ptr<const void> owner) {
+  ETSTREAM_ASSIGN(ByteSource source, ByteSource::raw_file(path));
+  return ByteSource(std::make_shared<Interruptible>(std::move(source), std::move(owner)));
 }
 
 }  // namespace
@@ -233,12 +238,36 @@ nb::list several(const char* argument, const char* kind, nb::handle given) {
 }
 
 Result<ByteSource> open_interruptible_file(const std::string& path, std::shared_ptr<const void> owner) {
-  ETSTREAM_ASSIGN(ByteSource source, ByteSource::file(path));
-  return ByteSource(std::make_shared<Interruptible>(std::move(source), std::move(owner)));
+  return without_exceptions([&]() -> Result<ByteSource> {
+    ETSTREAM_ASSIGN(ByteSource file, open_raw_file(path, std::move(owner)));
+    return original(std::move(file));
+  });
+}
+
+Result<std::size_t> read_on(nb::handle file, std::span<std::byte> out) {
+  require_binary(file);
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const nb::object read = file.attr("read")(out.size() - done);
+    const Buffer piece(read);
+    if (piece.size() == 0) break;
+    if (piece.size() > out.size() - done) {
+      return error_in(ErrorCode::kCorrupt, name_of_file(file), "expected at most {} bytes, found {}",
+                      out.size() - done, piece.size());
+    }
+    ETSTREAM_TRY(piece.read_at(0, out.subspan(done, static_cast<std::size_t>(piece.size()))));
+    done += static_cast<std::size_t>(piece.size());
+  }
+  return done;
 }
 
 std::string class_name(nb::handle object) {
   return nb::cast<std::string>(nb::object(object.type().attr("__name__")));
+}
+
+std::string name_of_file(nb::handle file) {
+  const nb::object name = nb::getattr(file, "name", nb::none());
+  return nb::isinstance<nb::str>(name) ? nb::cast<std::string>(name) : text("a {}", class_name(file));
 }
 
 bool is_path(nb::handle object) {
@@ -316,9 +345,24 @@ std::vector<ByteSource> sources_in(nb::handle objects, int depth) {
 
 }  // namespace
 
-ByteSource source_of(nb::handle object) { return source_in(object, 0); }
+ByteSource data_of(nb::handle object) { return source_in(object, 0); }
 
-std::vector<ByteSource> sources_of(nb::handle objects) { return sources_in(objects, 0); }
+ByteSource source_of(nb::handle object) {
+  ByteSource out = data_of(object);
+  if (nb::isinstance<ByteSource>(object) || is_path(object)) return out;
+  return value_or_raise(original(std::move(out)));
+}
+
+std::vector<ByteSource> sources_of(nb::handle objects) {
+  std::vector<ByteSource> sources;
+  for (const nb::handle object : nb::iter(objects)) sources.push_back(source_of(object));
+  return sources;
+}
+
+ByteSource raw_source_of(nb::handle object) {
+  if (!is_path(object)) return data_of(object);
+  return without_gil([path = path_of(object)] { return open_raw_file(path, nullptr); });
+}
 
 namespace {
 
@@ -378,6 +422,13 @@ void bind_sources(nb::module_& module) {
       .def("__repr__", [](const ByteSource& self) {
         return text("<etstream.Source of {}: {}>", counted(self.size(), "byte"), self.name());
       });
+  module.def(
+      "named_source",
+      [](nb::handle buffer, std::string name) {
+        return ByteSource(std::make_shared<Buffer>(buffer, std::move(name)));
+      },
+      nb::arg("buffer"), nb::arg("name"),
+      "The bytes of a buffer as a source that messages call by this name. They are not unpacked.");
   module.def(
       "address_of",
       [](nb::handle buffer) {

@@ -3,19 +3,25 @@
 // Sources of bytes in Python's terms.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/result.h"
 #include "python/bindings.h"
 
 namespace etstream::python {
 
 /// Returns the name of the class of `object`.
 [[nodiscard]] std::string class_name(nb::handle object);
+
+/// Returns the path of an open file of Python's, or a description if it has none.
+[[nodiscard]] std::string name_of_file(nb::handle file);
 
 /// Returns the list that is given for an argument. Raises TypeError for text, bytes or a path, which is a
 /// single item.
@@ -35,12 +41,24 @@ namespace etstream::python {
 /// Returns the bytes that `object` stands for: a Source; a path; anything with the buffer protocol,
 /// C-contiguous, or a torch tensor or NumPy array, in place (the object is kept alive); a readable and
 /// seekable binary file; a Cord or FileBackedData of ExecuTorch; or a list or tuple of these, one after
-/// another. Raises TypeError for something else, InvalidArgumentError for lists nested more than 64 deep, and
-/// the errors of opening it.
+/// another. A packed file gives its original bytes, wherever it lies; a Source is what it was made as. Raises
+/// TypeError for something else, InvalidArgumentError for lists nested more than 64 deep, and the errors of
+/// opening it.
 [[nodiscard]] ByteSource source_of(nb::handle object);
 
 /// Returns the same for each object in an iterable.
 [[nodiscard]] std::vector<ByteSource> sources_of(nb::handle objects);
+
+/// Does the same as source_of() for what is no file by itself, such as a tensor's elements: bytes in memory
+/// are never unpacked.
+[[nodiscard]] ByteSource data_of(nb::handle object);
+
+/// Opens the file at a path as it lies, and otherwise does the same as data_of().
+[[nodiscard]] ByteSource raw_source_of(nb::handle object);
+
+/// Fills `out` with what a binary file of Python's has from its position on, and returns how many bytes these
+/// are: fewer only at its end. Raises TypeError for a file of text. With the GIL.
+[[nodiscard]] Result<std::size_t> read_on(nb::handle file, std::span<std::byte> out);
 
 /// Returns the file at a path. Its reads sometimes check for signals: it may be so large that reading it
 /// takes long. It keeps `owner`, the last owner of the file, alive. Errors: those of ByteSource::file.

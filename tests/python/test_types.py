@@ -27,6 +27,8 @@ size: int = plan.size + len(plan) + plan.metadata_size
 plan.write(io.BytesIO(), sync=False, progress=lambda done, total: print(done, total))
 source: etstream.Source = etstream.Source.concatenation([b"a", etstream.Source.file("b", offset=3)])[1:]
 content: bytes = source.read(0, 1) + bytes(source)
+etstream.pack(sys.stdin.buffer, "a.etz", threads=2, progress=True)
+etstream.unpack(3, io.BytesIO(), sync=False)
 findings: etstream.Findings = etstream.verify("a.pte", "a.ptd")
 errors: list[etstream.Finding] = findings.errors
 places: list[int | None] = [error.offset for error in errors]
@@ -156,7 +158,8 @@ def test_types_are_there_at_run_time() -> None:
     for module in (etstream, etstream.executorch):
         for kind in filter(inspect.isclass, vars(module).values()):
             get_type_hints(kind)
-    for alias in (etstream.SourceLike, etstream.OutputLike, etstream.TensorLike, etstream.TestCases):
+    aliases = (etstream.SourceLike, etstream.OutputLike, etstream.StreamLike, etstream.TensorLike, etstream.TestCases)
+    for alias in aliases:
         assert type(None) in (alias | None).__args__
     assert etstream.Source in etstream.SourceLike.__args__
     assert get_type_hints(etstream.verify)["file"] == etstream.SourceLike

@@ -56,10 +56,11 @@ from etstream._fat_containers import FatContainerOptions, plan_fat_container, wr
 from etstream._flatbuffers import ExactJson, FlatbufferOptions
 from etstream._names import present as _present
 from etstream._native_packages import NativePackageOptions, plan_native_package, write_native_package
+from etstream._packed_files import pack, unpack
 from etstream._programs import ProgramOptions, ProgramPlan, extract, plan_program, rewrite_program
 from etstream._reports import Finding, MethodRun, diff, graph, inspect, verify
 from etstream._sharing import SharedWeightsPlan, SharingOptions, plan_shared_weights, share_weights
-from etstream._types import OutputLike, SourceLike, TensorLike
+from etstream._types import OutputLike, SourceLike, StreamLike, TensorLike
 from etstream._values import Tolerance, compare
 from etstream._warnings import RulesWarning
 from etstream._weights import (
@@ -111,6 +112,7 @@ __all__ = [
     "SharingOptions",
     "Source",
     "SourceLike",
+    "StreamLike",
     "Tensor",
     "TensorDataOptions",
     "TensorLike",
@@ -129,6 +131,7 @@ __all__ = [
     "graph",
     "inspect",
     "load_ptd",
+    "pack",
     "plan_bundle",
     "plan_fat_container",
     "plan_native_package",
@@ -139,6 +142,7 @@ __all__ = [
     "rewrite_program",
     "save_ptd",
     "share_weights",
+    "unpack",
     "verify",
     "write_fat_container",
     "write_native_package",

@@ -24,6 +24,12 @@ class ReadableFile(Protocol):
     def tell(self) -> int: ...
 
 
+class ReadableStream(Protocol):
+    """Anything that gives its next bytes: as many as asked for, or fewer, and none at its end."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
 class WritableFile(Protocol):
     """Anything that takes bytes; it returns how many it took, or None for all."""
 
@@ -99,6 +105,7 @@ SourceLike: TypeAlias = (
     | Source
     | SequenceOfSources
 )
+StreamLike: TypeAlias = SourceLike | int | ReadableStream
 OutputLike: TypeAlias = str | os.PathLike[str] | int | WritableFile
 TensorLike: TypeAlias = Tensor | CheckpointTensor | TensorOfTorch | ArrayOfNumPy
 DtypeLike: TypeAlias = str | DtypeOfLibrary | type[Any]
@@ -106,6 +113,8 @@ DtypeLike: TypeAlias = str | DtypeOfLibrary | type[Any]
 FORMS = {
     "SourceLike": "a path; a buffer (bytes, memoryview, mmap, a NumPy array, a torch tensor on the CPU of any dtype), "
     "which is never copied; a readable and seekable binary file; a Source; or a list of these.",
+    "StreamLike": "a source; an open descriptor, such as that of a pipe; or an object with read(). The latter two are "
+    "read from their positions on.",
     "OutputLike": "a path; an open descriptor; or an object with write().",
     "TensorLike": "a Tensor, a CheckpointTensor, a tensor of torch's on the CPU, or an array of NumPy's.",
 }

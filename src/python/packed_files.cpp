@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/packed_file.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "etstream/input_record.h"
+#include "python/bindings.h"
+#include "python/errors.h"
+#include "python/outputs.h"
+#include "python/sources.h"
+
+namespace etstream::python {
+namespace {
+
+/// An input that is read once, from its first byte to its last.
+struct Stream {
+  ReadBytes read;
+  std::string name;
+  std::uint64_t size = 0;          // 0 where it is not known
+  std::optional<ByteSource> file;  // where it is one
+};
+
+/// Raises TypeError for what is no input, and the errors of opening it.
+Stream open_stream(nb::handle source) {
+  if (PyLong_Check(source.ptr()) && !PyBool_Check(source.ptr())) {
+    const int descriptor = nb::cast<int>(source);
+    std::string name = text("descriptor {}", descriptor);
+    if (InputRecord* const inputs = InputRecord::current()) {
+      if (const auto file = identity_of_file(descriptor)) inputs->add(*file, name);
+    }
+    return {descriptor_reader(descriptor, name, &check_signals), name, 0, {}};
+  }
+  if (nb::hasattr(source, "read") && !nb::isinstance<ByteSource>(source) &&
+      PyObject_CheckBuffer(source.ptr()) == 0) {
+    std::string name = name_of_file(source);
+    if (InputRecord* const inputs = InputRecord::current()) inputs->add(identity_of_object(source), name);
+    const auto read = [source](std::span<std::byte> out) {
+      return with_gil([&] { return read_on(source, out); });
+    };
+    return {read, std::move(name), 0, {}};
+  }
+  ByteSource file = raw_source_of(source);
+  return {source_reader(file), file.name(), file.size(), file};
+}
+
+/// Returns `read` with a report of the bytes that it has given after each call.
+ReadBytes reporting(ReadBytes read, Progress progress, std::uint64_t size) {
+  return [=, done = std::uint64_t{0}](std::span<std::byte> out) mutable -> Result<std::size_t> {
+    ETSTREAM_ASSIGN(const std::size_t n, read(out));
+    done += n;
+    if (!progress(done, size)) return Error{ErrorCode::kInterrupted, "interrupted before all was written"};
+    return n;
+  };
+}
+
+/// Reads `source` to its end, and writes what `recode` makes of it. `wrap` makes the sink of that of the
+/// output.
+template <class Wrap, class Recode>
+void write(nb::handle source, nb::handle output, bool sync, nb::handle progress, Wrap wrap, Recode recode) {
+  const nb::object input = asked(source);
+  const nb::object destination = asked(output);
+  const nb::object callback = progress_callback(progress);
+  const Stream stream = open_stream(input);
+  if (stream.file) require_apart(*stream.file, destination);
+  FileWarnings warnings;
+  FileSinkOptions options = warnings.options(sync);
+  options.packing = FileSinkOptions::Packing::kNever;
+  const std::unique_ptr<Sink> sink = wrap(open_output(destination, options));
+  without_gil([&]() -> Result<void> {
+    const ReadBytes read = reporting(stream.read, progress_to(callback, 0, stream.size), stream.size);
+    ETSTREAM_TRY(recode(read, stream.name, *sink));
+    if (stream.file) ETSTREAM_TRY(stream.file->check_unchanged());
+    return sink->commit();
+  });
+  warnings.show();
+}
+
+void pack_file(nb::handle source, nb::handle output, unsigned threads, bool sync, nb::handle progress) {
+  write(
+      source, output, sync, progress,
+      [=](std::unique_ptr<Sink> packed) {
+        return open_packing_sink(std::move(packed), {.threads = threads});
+      },
+      &pack);
+}
+
+void unpack_file(nb::handle source, nb::handle output, unsigned threads, bool sync, nb::handle progress) {
+  write(
+      source, output, sync, progress, [](std::unique_ptr<Sink> sink) { return sink; },
+      [=](const ReadBytes& read, const std::string& name, Sink& sink) {
+        return unpack(read, name, sink, {.threads = threads});
+      });
+}
+
+}  // namespace
+
+void bind_packed_files(nb::module_& module) {
+  module.def("pack", &pack_file, nb::arg("source"), nb::arg("output"), nb::arg("threads"), nb::arg("sync"),
+             nb::arg("progress").none());
+  module.def("unpack", &unpack_file, nb::arg("source"), nb::arg("output"), nb::arg("threads"),
+             nb::arg("sync"), nb::arg("progress").none());
+}
+
+}  // namespace etstream::python
