@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy
 import pytest
 import torch
-from etstream.executorch import load_fat
+from etstream.executorch import load, load_fat
 
 SCHEMA = Path(__file__).resolve().parents[2] / "schema" / "program.fbs"
 
@@ -48,7 +48,10 @@ ASKING: dict[str, Callable[[Callable[[str], Any]], object]] = {
     "ExactJson": lambda path: etstream.ExactJson(path("program.fbs")),
     "ExactJson.compile": lambda path: etstream.ExactJson(SCHEMA).compile(path("a.json"), path("b.pte")),
     "ExactJson.decompile": lambda path: etstream.ExactJson(SCHEMA).decompile(path("a.pte"), path("b.json")),
+    "load": lambda path: load(path("a.pte")),
     "load_fat": lambda path: load_fat(path("a.fat")),
+    "pack": lambda path: etstream.pack(path("a.pte"), path("b.etz")),
+    "unpack": lambda path: etstream.unpack(path("a.etz"), path("b.pte")),
 }
 
 
@@ -62,6 +65,7 @@ def test_a_path_is_asked_for_once(
         shutil.copy(schema, tmp_path)
     etstream.bundle(program, cases, tmp_path / "a.bpte")
     etstream.write_fat_container({"a": program}, tmp_path / "a.fat")
+    etstream.pack(program, tmp_path / "a.etz")
     etstream.ExactJson(SCHEMA).decompile(program, tmp_path / "a.json", file_name=str(program))
     given: list[OneAnswer] = []
 

@@ -80,4 +80,4 @@ def test_what_does_not_lie_so_is_copied(file: Path, source: etstream.Source | No
     source = etstream.Source.file(file, 8, 100) if source is None else source
     with pytest.raises(etstream.UnsupportedError):
         _core.FileBytes(source)
-    assert _runtime.loadable_bytes(source).bytes == source.read()
+    assert _runtime.LoadableBytes(source).bytes == source.read()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Saves the programs, weights and bundles that ExecuTorch exports, without copying them.
+"""Saves the programs, weights and bundles that ExecuTorch exports, without copying them, and runs them.
 
 Works with ExecuTorch from 1.3 on. Some of it stands in for functions inside of ExecuTorch and torch; if a release lacks
 such a function, an ImportError names it when it is needed. All functions may be called from several threads at once.
@@ -35,6 +35,8 @@ from etstream.executorch._runtime import (  # noqa: E402
     BundleResult,
     CaseResult,
     FatProgram,
+    LoadedProgram,
+    load,
     load_fat,
     open_bundle,
 )
@@ -57,6 +59,7 @@ __all__ = [
     "FunctionUse",
     "Installation",
     "LazyData",
+    "LoadedProgram",
     "LowMemoryReport",
     "Recipe",
     "RecipeError",
@@ -64,6 +67,7 @@ __all__ = [
     "Specialized",
     "install",
     "is_installed",
+    "load",
     "load_bundled_program",
     "load_fat",
     "low_memory_export",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs bundles and fat containers on the installed ExecuTorch runtime."""
+"""Runs programs, bundles and fat containers on the installed ExecuTorch runtime."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from etstream import _core, verify
 from etstream._arguments import asked, several
@@ -22,6 +22,9 @@ from etstream._values import Tolerance, compare, torch_tensor
 from etstream.executorch._internals import needed
 from etstream.executorch._refusals import Attempt, refusal
 from etstream.executorch._weights import Weights, WeightsOfProgram
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _SHOWN = 20
 """The most failed test cases that a repr shows."""
@@ -74,7 +77,8 @@ class Bundle(_core.BundledProgramFile):
     The program and the weights are mapped where they lie in their files, which must not change while the bundle is
     open. They take only the memory that the runtime uses for them (a delegate may copy weights), and only weights in
     several files are copied on the disk, see open_bundle(). A program or weights that can't be mapped are copied to
-    memory: in a source that is no regular file, or at an offset that is no multiple of 16 bytes.
+    memory: packed ones, those in a source that is no regular file, and those at an offset that is no multiple of 16
+    bytes.
     """
 
     def __init__(self, source: SourceLike, weights: WeightsOfProgram | None = None) -> None:
@@ -82,7 +86,7 @@ class Bundle(_core.BundledProgramFile):
         super().__init__(file)
         self._name = file.name
         self._weights = None if weights is None else Weights(weights)
-        self._loaded: tuple[Any, Any] | None = None
+        self._loaded: tuple[LoadableBytes, LoadableBytes | None] | None = None
         self._closed = False
 
     def __repr__(self) -> str:
@@ -168,15 +172,15 @@ class Bundle(_core.BundledProgramFile):
         finally:
             del module  # it refers to the bytes, so it must go before them
 
-    def _load(self) -> tuple[Any, Any]:
+    def _load(self) -> tuple[LoadableBytes, LoadableBytes | None]:
         if self._closed:
             raise ValueError(f"{self._name}: the bundle is closed")
         if self._loaded is None:
             weights = None
             if self._weights is not None:
                 with self._weights.in_one() as source:
-                    weights = loadable_bytes(source)
-            self._loaded = loadable_bytes(self.program), weights
+                    weights = LoadableBytes(source)
+            self._loaded = LoadableBytes(self.program), weights
         return self._loaded
 
     def _suites_by_method(self) -> dict[str, tuple[int, int]]:
@@ -207,30 +211,25 @@ def open_bundle(source: SourceLike, *, weights: WeightsOfProgram | None = None) 
     return Bundle(source, weights)
 
 
-class FatProgram:
-    """A loaded payload of a fat container; see load_fat(). A context manager. One thread at a time may use it."""
+class LoadedProgram:
+    """A program on the installed ExecuTorch runtime; see load(). A context manager. One thread at a time may use it."""
 
-    name: str
-    """The payload's name."""
-    rejected: dict[str, str]
-    """The reasons why the payloads before it can't be run here, by their names."""
-
-    def __init__(self, name: str, rejected: dict[str, str], source: _core.Source, weights: Weights | None) -> None:
-        """Raises ExecutionError if ExecuTorch can't run the program."""
-        self.name = name
-        self.rejected = rejected
-        self._source = source
+    def __init__(self, source: _core.Source, weights: Weights | None, title: str) -> None:
+        """`title` stands for the program in messages. Raises ExecutionError if ExecuTorch can't run the program, and
+        UnsupportedError for one that is not sound."""
+        self._title = title
         self._given = () if weights is None else weights.sources
         self._program: Any = None
         self._methods: dict[str, Any] = {}
-        load = _runtime_function("load_fat()", "_load_program_from_buffer")
-        findings = verify(source, *self._given)
-        if not findings:
-            raise UnsupportedError(findings.errors[0])
-        self._bytes: Any = loadable_bytes(source)
-        with nullcontext() if weights is None else weights.in_one() as one:
+        load = _runtime_function(type(self).__name__, "_load_program_from_buffer")
+        self._bytes: LoadableBytes | None = LoadableBytes(source)
+        self._source = self._bytes.source
+        with nullcontext() if weights is None else weights.in_one_file() as one:
+            findings = verify(self._source, *(self._given if one is None else one.sources))
+            if not findings:
+                raise UnsupportedError(findings.errors[0])
             # The path is bytes, as the runtime takes no str that is not UTF-8.
-            path = None if one is None else os.fsencode(one.name)
+            path = None if one is None else os.fsencode(one.path)
             try:
                 self._program = load(self._bytes.bytes, data_path=path)
             except RuntimeError as error:
@@ -239,9 +238,9 @@ class FatProgram:
             self._methods = {name: self._load_method(name) for name in names}
 
     def __repr__(self) -> str:
-        return f"<etstream.executorch.FatProgram {self.name!r}>"
+        return f"<etstream.executorch.{type(self).__name__}: {self._title}>"
 
-    def __enter__(self) -> FatProgram:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -271,7 +270,7 @@ class FatProgram:
         methods = self._loaded()
         if method not in methods:
             known = ", ".join(map(repr, methods))
-            raise NoSuchNameError(f"payload {self.name!r} has no method {method!r}; methods: {known}")
+            raise NoSuchNameError(f"{self._title} has no method {method!r}; methods: {known}")
         try:
             outputs: list[Any] = methods[method].call(list(inputs))
         except RuntimeError as error:
@@ -286,12 +285,57 @@ class FatProgram:
 
     def _refused(self, error: RuntimeError, method: str, inputs: Sequence[Any] | None = None) -> ExecutionError:
         said = refusal(error, Attempt(self._source, method, self._given, inputs))
-        return ExecutionError(f"payload {self.name!r}: method {method!r}: {said}")
+        return ExecutionError(f"{self._title}: method {method!r}: {said}")
 
     def _loaded(self) -> dict[str, Any]:
         if self._program is None:
-            raise ValueError(f"payload {self.name!r} is closed")
+            raise ValueError(f"{self._title} is closed")
         return self._methods
+
+
+def load(program: SourceLike, weights: WeightsOfProgram | None = None) -> LoadedProgram:
+    """Loads a program, with all of its methods, to run it on the installed ExecuTorch runtime.
+
+    The program, or the bundle that has it, may be packed, and so may the weights: nothing has to be unpacked first. A
+    program in a file is mapped where it lies, at a multiple of 16 bytes; a packed program is decoded to memory, piece
+    by piece, and takes its unpacked size there. The program runs with the operators and backends that this process has:
+    first import the modules that register more.
+
+    Args:
+        program: a source: a program (.pte) or a bundle (.bpte, of either format). A file must not change while the
+            program is open.
+        weights: a source: the .ptd file that the program takes weights from, if any; or the path of the first of
+            several shards, which stands for all; or a list of paths. ExecuTorch's Python functions take the path of one
+            file, so packed weights, and several files, are written to a temporary file without a name, which takes
+            their size in TMPDIR until the program is closed.
+
+    Raises:
+        CorruptError: a file is damaged; the message names file and offset.
+        UnsupportedError: the program is not sound, or is another kind of file; the message says which.
+        ExecutionError: ExecuTorch refuses the program; the message has its words (its log on stderr says more).
+        ImportError: ExecuTorch's runtime can't be loaded.
+    """
+    file = _core.Source(program)
+    try:
+        source = _core.BundledProgramFile(file).program
+    except UnsupportedError:
+        source = _core.ProgramFile(file).file
+    return LoadedProgram(source, None if weights is None else Weights(weights), file.name)
+
+
+class FatProgram(LoadedProgram):
+    """A loaded payload of a fat container; see load_fat(). A context manager. One thread at a time may use it."""
+
+    name: str
+    """The payload's name."""
+    rejected: dict[str, str]
+    """The reasons why the payloads before it can't be run here, by their names."""
+
+    def __init__(self, name: str, rejected: dict[str, str], source: _core.Source, weights: Weights | None) -> None:
+        """Raises what LoadedProgram() does."""
+        self.name = name
+        self.rejected = rejected
+        super().__init__(source, weights, f"payload {name!r}")
 
 
 def load_fat(
@@ -304,13 +348,14 @@ def load_fat(
 
     A payload can be run if it is a sound program, and each of its methods loads with its operators, its delegates'
     backends and its weights. A payload at an offset that is a multiple of 16, as specialize() writes it, is mapped
-    where it lies in the container; another one is copied to memory. Payloads run with the operators and backends that
-    this process has: first import the modules that register more.
+    where it lies in the container; another one, or one in a packed container, is copied to memory. Payloads run with
+    the operators and backends that this process has: first import the modules that register more.
 
     Args:
         path: the container's path. Neither the container nor the weights may change while the program is open.
         weights: the path of the .ptd file that the payloads share, or of the first of several shards, or a list of
             paths; by default the file beside the container that has its name with the suffix .ptd, if there is one.
+            They may be packed, see load().
         prefer: names of payloads to try before the others, which follow in the container's order. Names that the
             container lacks are skipped.
 
@@ -349,12 +394,23 @@ def _runtime_function(feature: str, name: str) -> Any:
     return function
 
 
-def loadable_bytes(source: _core.Source) -> Any:
-    """Returns an object with all of `source` as `bytes`, which take no memory if they can be mapped."""
-    try:
-        return _core.FileBytes(source)
-    except UnsupportedError:
-        return SimpleNamespace(bytes=source.read())
+class LoadableBytes:
+    """All of a source as `bytes`, which take no memory if they can be mapped."""
+
+    source: _core.Source
+    """A source of the same name and bytes, of which nothing has to be decoded."""
+
+    def __init__(self, source: _core.Source) -> None:
+        try:
+            self._held: Any = _core.FileBytes(source)
+            self.source = source
+        except UnsupportedError:
+            self._held = SimpleNamespace(bytes=source.read())
+            self.source = _core.named_source(self._held.bytes, source.name)
+
+    @property
+    def bytes(self) -> Any:
+        return self._held.bytes
 
 
 def _to_torch(value: Any) -> Any:
