@@ -35,6 +35,7 @@ BLOCKS = {
     "docs/command.md: etstream verify model.bpte --run": "takes ExecuTorch; tests/peer/test_verify_run.py runs such commands",
     "docs/executorch.md: cmake --preset release ": PYTHON_BLOCKS,
     "docs/executorch.md: from etstream.executorch import open_bundle": PYTHON_BLOCKS,
+    "docs/executorch.md: import etstream": PYTHON_BLOCKS,
     "docs/profile.md: etstream profile --executorch ": "takes ExecuTorch's own export of a Llama; tests/python/test_profile.py"
     " profiles a smaller export so",
     "docs/profile.md: export:": "is a job of another project; tests/profile runs what it runs",
@@ -54,6 +55,7 @@ BLOCKS = {
     "docs/python.md: etstream.write_fat_container(": PYTHON_BLOCKS,
     "docs/python.md: etstream.rewrite_program(": PYTHON_BLOCKS,
     "docs/python.md: etstream.write_native_package(": PYTHON_BLOCKS,
+    "docs/python.md: etstream.pack(": PYTHON_BLOCKS,
     "docs/python.md: from etstream import executorch as adaptors": PYTHON_BLOCKS,
     "docs/python.md: with adaptors.install():": PYTHON_BLOCKS,
     "docs/python.md: from etstream.executorch import load_fat": PYTHON_BLOCKS,

@@ -111,6 +111,10 @@ def files_in_python() -> None:
         shutil.copy(package / name, name)
     names = run("docs/python.md", "etstream.write_native_package(", {"etstream": etstream})
     assert etstream.verify("model.ptn") and len(names["package"].tensors()) == 5
+    run("docs/python.md", "etstream.pack(", {"etstream": etstream})
+    assert Path("restored.pte").read_bytes() == Path("model.pte").read_bytes()
+    loaded = run("docs/executorch.md", "import etstream", {"image": torch.from_numpy(x)})
+    assert numpy.allclose(loaded["scores"].numpy(), y, atol=1e-4)
     bundle = run("docs/executorch.md", "from etstream.executorch import open_bundle", {})
     assert bundle["result"], bundle["result"]
 
