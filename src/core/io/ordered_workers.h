@@ -8,9 +8,9 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -34,14 +34,16 @@ class OrderedWorkers {
  public:
   using Work = std::function<void(Item&)>;
 
-  /// `make_work` makes what a thread does with an item, once for each thread. It does not throw; nor does the
-  /// work.
+  /// `make_work` makes what a thread does with an item, once for each thread. The work
+  /// does not throw.
   OrderedWorkers(unsigned threads, const std::function<Work()>& make_work) : items_(items_for(threads)) {
     if (threads > 1) {
+      std::vector<Work> works;
+      for (unsigned i = 0; i < threads; ++i) works.push_back(make_work());
+      threads_.reserve(threads);
       try {
-        for (unsigned i = 0; i < threads; ++i)
-          threads_.emplace_back([this, work = make_work()] { run(work); });
-      } catch (const std::system_error&) {
+        for (Work& work : works) threads_.emplace_back([this, work = std::move(work)] { run(work); });
+      } catch (const std::exception&) {
         // The system has no more threads for this process. Those that it has do the work.
       }
     }

@@ -2,6 +2,7 @@
 //
 // A sink that codes what passes.
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -30,12 +31,7 @@ struct Piece {
 class PackingSink final : public BufferedSink {
  public:
   PackingSink(std::unique_ptr<Sink> packed, const PackOptions& options)
-      : packed_(std::move(packed)), workers_(threads_for(options.threads), [] {
-          return [encoder = std::make_shared<PieceEncoder>()](Piece& piece) {
-            piece.coded_size =
-                encoder->encode({piece.original.get(), piece.original_size}, {piece.coded.get(), kMostCoded});
-          };
-        }) {
+      : packed_(std::move(packed)), threads_(threads_for(options.threads)) {
     set_forgetful(true);
   }
 
@@ -45,27 +41,38 @@ class PackingSink final : public BufferedSink {
 
  private:
   Result<void> take(std::span<const std::byte> bytes) override {
-    if (original_size_ == 0) ETSTREAM_TRY(write(bytes_of(FileHeader())));
-    Piece* piece = workers_.free();
+    if (original_size_ == 0) ETSTREAM_TRY(begin());
+    Piece* piece = workers_->free();
     if (piece == nullptr) {
       ETSTREAM_TRY(write_oldest());
-      piece = workers_.free();
+      piece = workers_->free();
     }
     exchange_buffer(piece->original);
     piece->original_size = bytes.size();
     hash_.update(bytes);
     original_size_ += bytes.size();
-    workers_.submit();
+    workers_->submit();
     return {};
   }
 
   Result<void> settle() override {
-    if (original_size_ == 0) ETSTREAM_TRY(write(bytes_of(FileHeader())));
-    while (workers_.oldest() != nullptr) ETSTREAM_TRY(write_oldest());
+    if (original_size_ == 0) ETSTREAM_TRY(begin());
+    while (workers_->oldest() != nullptr) ETSTREAM_TRY(write_oldest());
+    workers_.reset();  // other sinks may be written before this is committed
     return write_table();
   }
   Result<void> wait_for_others() override { return packed_->prepare(); }
   Result<void> finish() override { return packed_->commit(); }
+
+  Result<void> begin() {
+    workers_.emplace(threads_, [] {
+      return [encoder = std::make_shared<PieceEncoder>()](Piece& piece) {
+        piece.coded_size =
+            encoder->encode({piece.original.get(), piece.original_size}, {piece.coded.get(), kMostCoded});
+      };
+    });
+    return write(bytes_of(FileHeader()));
+  }
 
   Result<void> write(std::span<const std::byte> bytes) {
     packed_size_ += bytes.size();
@@ -73,7 +80,7 @@ class PackingSink final : public BufferedSink {
   }
 
   Result<void> write_oldest() {
-    const Piece& piece = *workers_.oldest();
+    const Piece& piece = *workers_->oldest();
     ETSTREAM_ASSIGN(const std::size_t size, piece.coded_size);
     if (sizes_.size() == kMostPieces) {
       return make_error(ErrorCode::kTooLarge, "expected at most {} bytes to pack, found more",
@@ -81,7 +88,7 @@ class PackingSink final : public BufferedSink {
     }
     sizes_.push_back(static_cast<std::uint32_t>(size));
     ETSTREAM_TRY(write({piece.coded.get(), size}));
-    workers_.release();
+    workers_->release();
     return {};
   }
 
@@ -110,7 +117,8 @@ class PackingSink final : public BufferedSink {
   }
 
   const std::unique_ptr<Sink> packed_;
-  OrderedWorkers<Piece> workers_;
+  const unsigned threads_;
+  std::optional<OrderedWorkers<Piece>> workers_;  // from the first byte to the last
   ContentHasher hash_;
   std::vector<std::uint32_t> sizes_;  // of the pieces with their headers
   std::uint64_t original_size_ = 0;
