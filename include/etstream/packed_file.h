@@ -50,6 +50,14 @@ inline constexpr std::string_view kPackedSuffix = ".etz";
 /// kind of file or a later version; kCorrupt for a file that is not whole; those of reading.
 [[nodiscard]] ETSTREAM_EXPORT Result<ByteSource> unpacked(ByteSource file);
 
+/// Returns the original bytes of `file` if it is packed, and any other file as it is. Errors: as unpacked().
+[[nodiscard]] ETSTREAM_EXPORT Result<ByteSource> original(ByteSource file);
+
+/// Does what ByteSource::file() does, with `open` to open files as they lie: gives the original bytes of the
+/// file at `path`, or at `path` with ".etz" if there is none. Errors: those of `open`, and as unpacked().
+[[nodiscard]] ETSTREAM_EXPORT Result<ByteSource> open_original(
+    const std::string& path, const std::function<Result<ByteSource>(const std::string&)>& open);
+
 /// The figures that a packed file states of itself.
 struct PackedSummary {
   std::uint64_t packed_size = 0;    // in bytes

@@ -218,12 +218,6 @@ nb::object buffer_of(const ByteSource& source) {
 
 ByteSource concatenation(const SourcesLike& parts) { return source_of(several("parts", "sources", parts)); }
 
-/// Returns the original bytes of a packed file, and any other file as it is.
-Result<ByteSource> original(ByteSource file) {
-  ETSTREAM_ASSIGN(const bool packed, is_packed(file));
-  return packed ? unpacked(std::move(file)) : Result<ByteSource>(std::move(file));
-}
-
 /// Opens a file as it lies; see open_interruptible_file().
 Result<ByteSource> open_raw_file(const std::string& path, std::shared_ptr<const void> owner) {
   ETSTREAM_ASSIGN(ByteSource source, ByteSource::raw_file(path));
@@ -238,9 +232,8 @@ nb::list several(const char* argument, const char* kind, nb::handle given) {
 }
 
 Result<ByteSource> open_interruptible_file(const std::string& path, std::shared_ptr<const void> owner) {
-  return without_exceptions([&]() -> Result<ByteSource> {
-    ETSTREAM_ASSIGN(ByteSource file, open_raw_file(path, std::move(owner)));
-    return original(std::move(file));
+  return open_original(path, [owner = std::move(owner)](const std::string& each) {
+    return open_raw_file(each, owner);
   });
 }
 

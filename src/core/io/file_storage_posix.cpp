@@ -236,17 +236,6 @@ Result<ByteSource> ByteSource::raw_file(const std::string& path) {
   });
 }
 
-Result<ByteSource> ByteSource::file(const std::string& path) {
-  return without_exceptions([&]() -> Result<ByteSource> {
-    auto file = raw_file(path);
-    if (!file && file.error().code == ErrorCode::kNotFound) {
-      auto packed = raw_file(path + std::string(kPackedSuffix));
-      if (packed) file = std::move(packed);
-    }
-    if (!file) return file;
-    ETSTREAM_ASSIGN(const bool needs_unpacking, is_packed(*file));
-    return needs_unpacking ? unpacked(*std::move(file)) : std::move(file);
-  });
-}
+Result<ByteSource> ByteSource::file(const std::string& path) { return open_original(path, &raw_file); }
 
 }  // namespace etstream

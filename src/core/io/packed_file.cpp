@@ -310,6 +310,23 @@ Result<ByteSource> unpacked(ByteSource file) {
   });
 }
 
+Result<ByteSource> original(ByteSource file) {
+  ETSTREAM_ASSIGN(const bool needs_unpacking, is_packed(file));
+  return needs_unpacking ? unpacked(std::move(file)) : std::move(file);
+}
+
+Result<ByteSource> open_original(const std::string& path,
+                                 const std::function<Result<ByteSource>(const std::string&)>& open) {
+  return without_exceptions([&]() -> Result<ByteSource> {
+    auto file = open(path);
+    if (!file && file.error().code == ErrorCode::kNotFound) {
+      auto packed = open(path + std::string(kPackedSuffix));
+      if (packed) file = std::move(packed);
+    }
+    return file ? original(*std::move(file)) : file;
+  });
+}
+
 bool is_decoded(const ByteSource& source) noexcept {
   return dynamic_cast<const packed::PackedStorage*>(source.place().storage) != nullptr;
 }

@@ -204,9 +204,8 @@ void add_stored_frame(std::span<const std::byte> bytes, Output& out) noexcept {
   constexpr std::uint32_t kMagic = 0xFD2FB528;
   constexpr std::uint32_t kSizeOf4Bytes = 2U << 6;
   constexpr std::uint32_t kSingleSegment = 1U << 5;
-  constexpr std::uint32_t kChecksum = 1U << 2;
   out.add_number(kMagic, 4);
-  out.add_number(kSizeOf4Bytes | kSingleSegment | kChecksum, 1);
+  out.add_number(kSizeOf4Bytes | kSingleSegment, 1);
   out.add_number(static_cast<std::uint32_t>(bytes.size()), 4);
   for (std::size_t at = 0; at < bytes.size(); at += kBlock) {
     const auto block = bytes.subspan(at, std::min(kBlock, bytes.size() - at));
@@ -214,11 +213,10 @@ void add_stored_frame(std::span<const std::byte> bytes, Output& out) noexcept {
     out.add_number(is_last | static_cast<std::uint32_t>(block.size()) << 3, 3);
     out.add(block);
   }
-  out.add_number(static_cast<std::uint32_t>(XXH64(bytes.data(), bytes.size(), 0)), 4);
 }
 
 /// The most bytes that add_stored_frame() adds to up to kPieceSize others.
-constexpr std::size_t kMostFrameBytes = 4 + 1 + 4 + 3 * (kPieceSize / kBlock) + 4;
+constexpr std::size_t kMostFrameBytes = 4 + 1 + 4 + 3 * (kPieceSize / kBlock);
 static_assert(4 * kMostFrameBytes <= kMostOverhead, "each plane may have a frame of its own");
 
 }  // namespace
@@ -248,7 +246,6 @@ struct PieceEncoder::State {
     ZSTD_CCtx_reset(context, ZSTD_reset_session_and_parameters);
     ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, searches ? kMatchLevel : kEntropyLevel);
     if (!searches) ZSTD_CCtx_setParameter(context, ZSTD_c_literalCompressionMode, ZSTD_ps_enable);
-    ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
     const auto room = out.left().first(std::min(out.left().size(), most));
     const std::size_t size = ZSTD_compress2(context, room.data(), room.size(), bytes.data(), bytes.size());
     if (ZSTD_isError(size) != 0) {
