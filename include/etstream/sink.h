@@ -107,9 +107,9 @@ struct FileSinkOptions {
 /// ".NAME.etstream-*.tmp" in the same folder, and renamed. A process that is killed leaves at most that file;
 /// the next sink to the same destination removes it. Links are followed and keep pointing at the file; an
 /// existing file's permissions are kept, and its owner and group if that is allowed; a new file's permissions
-/// follow the umask. What is written to a path that ends in ".etz" is packed. Large sources in files of the same file system share their blocks with this file, if the
-/// file system can (xfs, btrfs) and both begin at multiples of a block. A path that is not a regular file (a
-/// FIFO, /dev/stdout) is written directly.
+/// follow the umask. What is written to a path that ends in ".etz" is packed. Large sources in files of the
+/// same file system share their blocks with this file, if the file system can (xfs, btrfs) and both begin at
+/// multiples of a block. A path that is not a regular file (a FIFO, /dev/stdout) is written directly.
 ///
 /// A file system that can't change permissions is written to all the same if nobody but the owner may do more
 /// with the new file than with the old one. So is a file system that can't sync. `options.warn` is told. On a

@@ -232,9 +232,8 @@ nb::list several(const char* argument, const char* kind, nb::handle given) {
 }
 
 Result<ByteSource> open_interruptible_file(const std::string& path, std::shared_ptr<const void> owner) {
-  return open_original(path, [owner = std::move(owner)](const std::string& each) {
-    return open_raw_file(each, owner);
-  });
+  return open_original(
+      path, [owner = std::move(owner)](const std::string& each) { return open_raw_file(each, owner); });
 }
 
 Result<std::size_t> read_on(nb::handle file, std::span<std::byte> out) {
