@@ -52,7 +52,8 @@ Result<Stream> open_stream(const std::string& path) {
 
 /// Returns `read` with a report of the bytes that it has given after each call.
 ReadBytes reporting(ReadBytes read, std::uint64_t size, Progress progress) {
-  return [=, done = std::uint64_t{0}](std::span<std::byte> out) mutable -> Result<std::size_t> {
+  return [read = std::move(read), progress = std::move(progress), size,
+          done = std::uint64_t{0}](std::span<std::byte> out) mutable -> Result<std::size_t> {
     if (!progress(done, std::max(done, size))) return was_interrupted();
     auto read_bytes = read(out);
     if (read_bytes) done += *read_bytes;

@@ -53,7 +53,8 @@ Stream open_stream(nb::handle source) {
 
 /// Returns `read` with a report of the bytes that it has given after each call.
 ReadBytes reporting(ReadBytes read, Progress progress, std::uint64_t size) {
-  return [=, done = std::uint64_t{0}](std::span<std::byte> out) mutable -> Result<std::size_t> {
+  return [read = std::move(read), progress = std::move(progress), size,
+          done = std::uint64_t{0}](std::span<std::byte> out) mutable -> Result<std::size_t> {
     ETSTREAM_ASSIGN(const std::size_t n, read(out));
     done += n;
     if (!progress(done, size)) return Error{ErrorCode::kInterrupted, "interrupted before all was written"};
