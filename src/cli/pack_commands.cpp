@@ -18,6 +18,7 @@
 #include "etstream/byte_source.h"
 #include "etstream/packed_file.h"
 #include "present/print.h"
+#include "present/reports.h"
 
 namespace etstream::cli {
 namespace {
