@@ -4,8 +4,8 @@
 // don't depend on one another, so any byte is one piece away. schema/packed_file.md is the specification.
 //
 // ByteSource::file() gives the original bytes of a packed file, also of NAME.etz if it is asked for NAME and
-// there is no such file. open_file_sink() packs what is written to
-// a path that ends in ".etz". What follows is for other places than these.
+// there is no such file. open_file_sink() packs what is written to a path that ends in ".etz". What follows
+// is for other places than these.
 //
 //   const auto packed = etstream::ByteSource::raw_file("model.pte.etz");
 //   if (!packed) return packed.error();
@@ -105,8 +105,8 @@ using ReadBytes = std::function<Result<std::size_t>(std::span<std::byte>)>;
 [[nodiscard]] ETSTREAM_EXPORT Result<void> pack(const ReadBytes& read, const std::string& name, Sink& sink);
 
 /// Unpacks what `read` gives, from the first to the last byte, such as from a pipe, and appends the original
-/// bytes to `sink`, without a commit. Nothing was wrong with a file if this returns no error: all checksums
-/// and hashes are checked. `name` stands for the input in messages. Errors: as in unpacked(); those of `read`
+/// bytes to `sink`, without a commit. Nothing was wrong with a file if this returns no error: all hashes are
+/// checked. `name` stands for the input in messages. Errors: as in unpacked(); those of `read`
 /// and of the sink.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> unpack(const ReadBytes& read, const std::string& name, Sink& sink,
                                                   const PackOptions& options = {});

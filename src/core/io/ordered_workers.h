@@ -15,6 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/try.h"
+#include "etstream/result.h"
+
 namespace etstream {
 
 /// Returns how many threads to use for `asked`: all processors, but at most 4, for 0; never more than 64.
@@ -26,16 +29,16 @@ namespace etstream {
   return processors == 0 ? 1 : std::min(processors, kMostByDefault);
 }
 
-/// The work should allocate nothing, as the C library sets aside 64 MiB of address space for each thread that
-/// does. Holds two items more than it has threads. With one thread it works in submit(), and starts none.
-/// Used by one thread, which fills and takes items. `Item` is default-constructed.
+/// Threads, and the items that they work on. The work should allocate nothing, as the C library sets aside
+/// 64 MiB of address space for each thread that does. Holds two items more than it has threads. With one
+/// thread it works in submit(), and starts none. Used by one thread, which fills and takes items. `Item` is
+/// default-constructed.
 template <class Item>
 class OrderedWorkers {
  public:
   using Work = std::function<void(Item&)>;
 
-  /// `make_work` makes what a thread does with an item, once for each thread. The work
-  /// does not throw.
+  /// `make_work` makes what a thread does with an item, once for each thread. The work does not throw.
   OrderedWorkers(unsigned threads, const std::function<Work()>& make_work) : items_(items_for(threads)) {
     if (threads > 1) {
       std::vector<Work> works;
@@ -92,6 +95,23 @@ class OrderedWorkers {
   }
   /// Makes the oldest item free.
   void release() noexcept { ++released_; }
+
+  /// Returns an item to fill and submit. If none is free, passes the oldest to `finish`, and makes it free.
+  /// Error: that of `finish`.
+  template <class Finish>
+  [[nodiscard]] Result<Item*> next(const Finish& finish) {
+    if (free() == nullptr) {
+      ETSTREAM_TRY(finish(*oldest()));
+      release();
+    }
+    return free();
+  }
+  /// Passes all items that are left to `finish`, in order. Error: the first of `finish`.
+  template <class Finish>
+  [[nodiscard]] Result<void> finish_all(const Finish& finish) {
+    for (; Item* const item = oldest(); release()) ETSTREAM_TRY(finish(*item));
+    return {};
+  }
 
  private:
   struct Slot {

@@ -148,6 +148,7 @@ class PackedStorage final : public ByteStorage {
         piece.result = decoder->decode(piece.header, piece.coded, piece.original);
       };
     });
+    const auto finish_piece = [this](const StoredPiece& piece) { return finish(piece); };
     std::array<std::uint64_t, 65> offsets{};
     for (std::size_t i = 0; !out.empty(); ++i, ++index) {
       i %= offsets.size() - 1;
@@ -155,19 +156,13 @@ class PackedStorage final : public ByteStorage {
         const std::size_t left = (out.size() + kPieceSize - 1) / kPieceSize;
         ETSTREAM_TRY(read_offsets(index, std::span(offsets).first(std::min(offsets.size(), left + 1))));
       }
-      StoredPiece* piece = workers.free();
-      if (piece == nullptr) {
-        ETSTREAM_TRY(finish(*workers.oldest()));
-        workers.release();
-        piece = workers.free();
-      }
+      ETSTREAM_ASSIGN(StoredPiece* const piece, workers.next(finish_piece));
       const auto part = out.first(std::min<std::size_t>(out.size(), kPieceSize));
       ETSTREAM_TRY(read(std::span(offsets).subspan(i).first<2>(), part, *piece));
       workers.submit();
       out = out.subspan(part.size());
     }
-    for (; const StoredPiece* const piece = workers.oldest(); workers.release()) ETSTREAM_TRY(finish(*piece));
-    return {};
+    return workers.finish_all(finish_piece);
   }
 
   /// Decodes a whole piece.

@@ -42,11 +42,7 @@ class PackingSink final : public BufferedSink {
  private:
   Result<void> take(std::span<const std::byte> bytes) override {
     if (original_size_ == 0) ETSTREAM_TRY(begin());
-    Piece* piece = workers_->free();
-    if (piece == nullptr) {
-      ETSTREAM_TRY(write_oldest());
-      piece = workers_->free();
-    }
+    ETSTREAM_ASSIGN(Piece* const piece, workers_->next([this](const Piece& each) { return write(each); }));
     exchange_buffer(piece->original);
     piece->original_size = bytes.size();
     hash_.update(bytes);
@@ -57,7 +53,7 @@ class PackingSink final : public BufferedSink {
 
   Result<void> settle() override {
     if (original_size_ == 0) ETSTREAM_TRY(begin());
-    while (workers_->oldest() != nullptr) ETSTREAM_TRY(write_oldest());
+    ETSTREAM_TRY(workers_->finish_all([this](const Piece& each) { return write(each); }));
     workers_.reset();  // other sinks may be written before this is committed
     return write_table();
   }
@@ -79,17 +75,14 @@ class PackingSink final : public BufferedSink {
     return packed_->append(ByteSource::memory(bytes));
   }
 
-  Result<void> write_oldest() {
-    const Piece& piece = *workers_->oldest();
+  Result<void> write(const Piece& piece) {
     ETSTREAM_ASSIGN(const std::size_t size, piece.coded_size);
     if (sizes_.size() == kMostPieces) {
       return make_error(ErrorCode::kTooLarge, "expected at most {} bytes to pack, found more",
                         kMostPieces * kPieceSize);
     }
     sizes_.push_back(static_cast<std::uint32_t>(size));
-    ETSTREAM_TRY(write({piece.coded.get(), size}));
-    workers_->release();
-    return {};
+    return write(std::span<const std::byte>(piece.coded.get(), size));
   }
 
   Result<void> write_table() {

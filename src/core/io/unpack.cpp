@@ -87,11 +87,8 @@ class Unpacker {
     table_hash_.update(bytes_of(offset));
     ++count_;
     original_size_ += header.original_size;
-    CodedPiece* piece = workers_.free();
-    if (piece == nullptr) {
-      ETSTREAM_TRY(write_oldest());
-      piece = workers_.free();
-    }
+    ETSTREAM_ASSIGN(CodedPiece* const piece,
+                    workers_.next([this](const CodedPiece& each) { return write(each); }));
     piece->offset = position_;
     piece->header = header;
     piece->coded = {piece->coded_bytes.get(), header.coded_size};
@@ -101,20 +98,17 @@ class Unpacker {
     return {};
   }
 
-  Result<void> write_oldest() {
-    const CodedPiece& piece = *workers_.oldest();
+  Result<void> write(const CodedPiece& piece) {
     if (!piece.result) {
       return unexpected(piece.result.error().code, {name_, piece.offset}, "{}", piece.result.error().message);
     }
     hash_.update(piece.original);
-    ETSTREAM_TRY(sink_.append(ByteSource::memory(piece.original)));
-    workers_.release();
-    return {};
+    return sink_.append(ByteSource::memory(piece.original));
   }
 
   /// Reads the table, whose first bytes are in `begin`, and checks it.
   Result<void> finish(const PieceHeader& begin, std::uint64_t offset) {
-    while (workers_.oldest() != nullptr) ETSTREAM_TRY(write_oldest());
+    ETSTREAM_TRY(workers_.finish_all([this](const CodedPiece& each) { return write(each); }));
     if (begin.frame.magic != kSkippable || begin.frame.size != table_size(count_)) {
       return unexpected(ErrorCode::kCorrupt, {name_, offset},
                         "a piece, or the table of {} in a skippable frame of {} bytes, found neither",

@@ -44,7 +44,7 @@ def unpack(
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> None:
-    """Writes the original of a packed file, bit for bit. All checksums and hashes are checked.
+    """Writes the original of a packed file, bit for bit. All hashes are checked.
 
     Args:
         source: the packed file, which is read once, from its first byte to its last.

@@ -35,7 +35,7 @@ etstream verify packed/model.pte
 try etstream verify packed/other.pte
 
 echo "== with limits"
-# How much packing takes depends on the processors.
+# The memory that packing takes depends on the number of processors.
 etstream pte model.pte --strip-stack-traces -o x.pte.etz --max-memory 4M 2>/dev/null || echo refused
 etstream pte model.pte --strip-stack-traces -o x.pte.etz --max-memory 64M
 

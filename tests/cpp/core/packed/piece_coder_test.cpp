@@ -178,7 +178,8 @@ TEST_CASE("floats are split in planes from where their elements begin") {
       const PieceHeader header = checked(each.make(kPieceSize, phase));
       CHECK(header.arrangement.element_size == each.arrangement.element_size);
       CHECK(header.arrangement.rotation == each.arrangement.rotation);
-      // Where the highest byte is no lowest one, planes of four bytes are as small from another place on.
+      // Elements of four bytes have other places that are as good, so the place is checked of two bytes
+      // alone.
       if (each.arrangement.element_size == 2) CHECK(header.arrangement.first_element == phase);
       CHECK(header.coded_size < each.most * kPieceSize);
     }
