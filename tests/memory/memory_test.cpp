@@ -28,6 +28,9 @@ constexpr std::uint64_t kMostDifference = 1 * kMiB;
 // Packing and unpacking with 4 threads.
 constexpr std::uint64_t kPackingAddressSpace = 128 * kMiB;
 constexpr std::uint64_t kMostPackingMemory = 32 * kMiB;
+// A MiB for each thread: a page of zstd's tables counts once a piece has touched it, and which threads get
+// pieces depends on the system. After 3.5 GiB zstd touches all of them.
+constexpr std::uint64_t kMostPackingDifference = 4 * kMiB;
 
 std::string etstream_path;
 std::string control_path;
@@ -197,12 +200,13 @@ std::vector<std::string> bundle_command(const std::string& command, const LargeF
 }
 
 /// Returns whether the peaks for a small and for a large payload keep the contract.
-bool keeps_contract(const PeakMemory& small, const PeakMemory& large, std::uint64_t most = kMostMemory) {
+bool keeps_contract(const PeakMemory& small, const PeakMemory& large, std::uint64_t most = kMostMemory,
+                    std::uint64_t most_difference = kMostDifference) {
   const auto difference = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : b - a; };
   return small.exit_code == 0 && large.exit_code == 0 && small.anonymous > 0 && large.anonymous > 0 &&
          small.resident <= most && large.resident <= most &&
-         difference(small.anonymous, large.anonymous) <= kMostDifference &&
-         difference(small.resident, large.resident) <= kMostDifference;
+         difference(small.anonymous, large.anonymous) <= most_difference &&
+         difference(small.resident, large.resident) <= most_difference;
 }
 
 PeakMemory bundle(const std::string& command, std::uint64_t size, bool limited) {
@@ -398,9 +402,11 @@ std::vector<PeakMemory> pack(std::uint64_t size) {
 }
 
 void check_contract(const std::vector<PeakMemory>& small, const std::vector<PeakMemory>& large,
-                    std::uint64_t most = kMostMemory) {
+                    std::uint64_t most = kMostMemory, std::uint64_t most_difference = kMostDifference) {
   REQUIRE(small.size() == large.size());
-  for (std::size_t i = 0; i < small.size(); ++i) CHECK(keeps_contract(small[i], large[i], most));
+  for (std::size_t i = 0; i < small.size(); ++i) {
+    CHECK(keeps_contract(small[i], large[i], most, most_difference));
+  }
 }
 
 }  // namespace
@@ -442,7 +448,7 @@ TEST_CASE("packing and taking apart a fat container takes the same for 64 MiB an
 
 TEST_CASE(
     "packed files take the same, written and read, for 64 MiB and for 8 GiB, in 128 MiB of address space") {
-  check_contract(pack(kSmall), pack(kHuge), kMostPackingMemory);
+  check_contract(pack(kSmall), pack(kHuge), kMostPackingMemory, kMostPackingDifference);
 }
 
 TEST_CASE("sharing the weights of programs takes the same for 64 MiB and for 8 GiB") {
