@@ -61,15 +61,16 @@ struct FileInspection {
   std::vector<Finding> notes;        // what set the file belongs to, and what is wrong with the set
   FileKind format = FileKind::kProgram;
   std::uint64_t size = 0;
-  std::uint32_t version = 0;                  // of the outermost schema; 0 if there is none
-  std::vector<FilePart> parts;                // in file order, shared ones once; they don't overlap
-  std::uint64_t metadata_size = 0;            // the bytes outside all parts: tables, padding
-  std::vector<MethodInfo> methods;            // of the program
-  std::optional<ProgramSummary> program;      // offsets in it are from the program's start
-  KeyNames names;                             // of the options, or beside the file
-  std::vector<NamedTensorData> named_data;    // of tensor data
-  std::vector<NamedDataInfo> program_data;    // of the program, and then what it lacks
-  std::vector<std::string> named_data_users;  // delegates that use named data, and how much
+  std::optional<std::uint64_t> memory_alignment;  // see memory_alignment.h; of files that the runtime loads
+  std::uint32_t version = 0;                      // of the outermost schema; 0 if there is none
+  std::vector<FilePart> parts;                    // in file order, shared ones once; they don't overlap
+  std::uint64_t metadata_size = 0;                // the bytes outside all parts: tables, padding
+  std::vector<MethodInfo> methods;                // of the program
+  std::optional<ProgramSummary> program;          // offsets in it are from the program's start
+  KeyNames names;                                 // of the options, or beside the file
+  std::vector<NamedTensorData> named_data;        // of tensor data
+  std::vector<NamedDataInfo> program_data;        // of the program, and then what it lacks
+  std::vector<std::string> named_data_users;      // delegates that use named data, and how much
   std::vector<std::pair<std::string, std::string>> metadata;  // of the program: keys, values for people
   std::vector<BundledProgramFile::Suite> suites;
   std::uint64_t bytes_read = 0;        // from the file, for everything but duplicates and contents

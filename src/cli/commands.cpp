@@ -15,6 +15,7 @@ std::unique_ptr<CLI::App> make_command_line(ChosenCommand& chosen) {
   add_convert_command(*app, chosen);
   add_decompile_command(*app, chosen);
   add_diff_command(*app, chosen);
+  add_embed_command(*app, chosen);
   add_extract_command(*app, chosen);
   add_fat_command(*app, chosen);
   add_help_command(*app, chosen);

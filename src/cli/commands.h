@@ -48,6 +48,7 @@ void add_compile_command(CLI::App& app, ChosenCommand& chosen);
 void add_convert_command(CLI::App& app, ChosenCommand& chosen);
 void add_decompile_command(CLI::App& app, ChosenCommand& chosen);
 void add_diff_command(CLI::App& app, ChosenCommand& chosen);
+void add_embed_command(CLI::App& app, ChosenCommand& chosen);
 void add_extract_command(CLI::App& app, ChosenCommand& chosen);
 void add_fat_command(CLI::App& app, ChosenCommand& chosen);
 void add_help_command(CLI::App& app, ChosenCommand& chosen);

@@ -152,6 +152,7 @@ void print_inspection(const std::string& file, const FileInspection& found) {
   const std::string files = found.files.empty() ? "" : text(" in {}", counted(found.files.size(), "file"));
   say("{}: {}{}, {}{} ({} bytes)\n", file, describe(found.format), files, version, readable_size(found.size),
       found.size);
+  if (found.memory_alignment) say("where it lies in memory: at a multiple of {}\n", *found.memory_alignment);
   for (const Finding& note : found.notes) say("{}\n", full_message(note, option_words));
   say("\n");
   const auto share = [&](std::uint64_t size) {

@@ -206,6 +206,7 @@ Result<FileInspection> inspect(const ByteSource& source, const InspectOptions& o
     FileInspection inspection;
     inspection.format = kind_of(file);
     inspection.size = source.size();
+    ETSTREAM_ASSIGN(inspection.memory_alignment, memory_alignment(file));
     inspection.names = options.names;
     ETSTREAM_TRY(
         match(file, [&](const auto& opened) { return add_file(opened, options.names, inspection); }));

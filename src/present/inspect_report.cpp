@@ -143,6 +143,7 @@ Json inspection_to_json(const std::string& file, const FileInspection& found, bo
               {"parts", found.parts},
               {"methods", found.methods},
               {"suites", found.suites}};
+  if (found.memory_alignment) out["memory_alignment"] = *found.memory_alignment;
   if (!found.files.empty()) {
     out["files"] = found.files;
     for (std::size_t i = 0; i < found.parts.size(); ++i) out["parts"][i]["file"] = found.parts[i].file;

@@ -109,6 +109,7 @@ inline WriterVersion writer_of(const std::optional<std::string>& as_of,
 
 void bind_bundles(nb::module_& module);
 void bind_checkpoints(nb::module_& module);
+void bind_embedded_files(nb::module_& module);
 void bind_fat_containers(nb::module_& module);
 void bind_file_plans(nb::module_& module);
 void bind_flatbuffer_texts(nb::module_& module);

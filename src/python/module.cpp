@@ -34,6 +34,7 @@ NB_MODULE(_core, module) {
   bind_native_packages(module);
   bind_flatbuffer_texts(module);
   bind_packed_files(module);
+  bind_embedded_files(module);
   bind_reports(module);
   bind_mapped_files(module);
   module.def(

@@ -20,7 +20,7 @@ FOLDERS = """
     flatbuffer flatbuffer/json
     formats/tensor formats/segments formats/safetensors formats/gguf formats/ptd
     formats/pte formats/pte/backends formats/pte/graph formats/pte/rewrite
-    formats/fat formats/bpte formats/bpte/cases formats/zip formats/ptn formats/torch
+    formats/elf formats/fat formats/bpte formats/bpte/cases formats/zip formats/ptn formats/torch
     formats/checkpoint formats/checkpoint/rename
     runtime_checks
     memory/process memory/heap memory/profile
@@ -44,6 +44,7 @@ HEADER_ONLY = {
     "checkpoint_tensor": "formats/tensor",
     "tensor_layout": "formats/tensor",
     "segment_info": "formats/segments",
+    "object_target": "formats/elf",
     "command_end": "memory/process",
 }
 

@@ -7,6 +7,7 @@
 #include "core/base/try.h"
 #include "core/io/file_budget.h"
 #include "formats/pte/program_model.h"
+#include "formats/segments/data_segments.h"
 #include "formats/segments/expected_kind.h"
 #include "formats/segments/extended_header.h"
 
@@ -96,18 +97,8 @@ Result<std::vector<SegmentInfo>> ProgramFile::segments() const {
 }
 
 Result<std::uint64_t> ProgramFile::segment_alignment() const {
-  constexpr std::uint64_t kMost = 65536;
-  constexpr std::uint64_t kDefault = 128;  // ExecuTorch's
-  ETSTREAM_ASSIGN(const auto segments, this->segments());
-  std::uint64_t alignment = kMost;
-  int seen = 0;
-  for (const SegmentInfo& segment : segments) {
-    if (segment.size == 0) continue;
-    ++seen;
-    while (segment.offset % alignment != 0) alignment /= 2;
-  }
-  // A single segment may lie at a multiple of more by chance.
-  return seen > 1 ? alignment : std::min(alignment, kDefault);
+  ETSTREAM_ASSIGN(const auto segments, model_->segments());
+  return observed_alignment(segments);
 }
 
 }  // namespace etstream

@@ -31,6 +31,19 @@ Result<std::vector<SegmentInfo>> read_segments(const TableList& listed, const Da
   return segments;
 }
 
+std::uint64_t observed_alignment(std::span<const SegmentInfo> segments) noexcept {
+  constexpr std::uint64_t kMost = 65536;
+  constexpr std::uint64_t kDefault = 128;
+  std::uint64_t alignment = kMost;
+  int seen = 0;
+  for (const SegmentInfo& segment : segments) {
+    if (segment.size == 0) continue;
+    ++seen;
+    while (segment.offset % alignment != 0) alignment /= 2;
+  }
+  return seen > 1 ? alignment : std::min(alignment, kDefault);
+}
+
 Result<void> check_segments(const FlatbufferView& view, const ByteSource& file,
                             std::span<const SegmentInfo> segments, const SegmentRoom& room,
                             Findings& findings) {

@@ -22,6 +22,11 @@ namespace etstream {
                                                              const ByteSource& file,
                                                              std::uint64_t base_offset);
 
+/// Returns the power of two, up to 65536, that segments were aligned to, as far as their places show it. One
+/// segment alone may lie at a multiple of more than that by chance: with one or none, returns at most 128,
+/// ExecuTorch's default.
+[[nodiscard]] std::uint64_t observed_alignment(std::span<const SegmentInfo> segments) noexcept;
+
 /// The part of a file where segments may be.
 struct SegmentRoom {
   std::string_view whole;  // what messages call all of it: "the program"

@@ -39,6 +39,7 @@ from etstream._core import (
     TestSuite,
 )
 from etstream._core import version as __version__
+from etstream._embedded_files import embed
 from etstream._errors import (
     CorruptError,
     Error,
@@ -127,6 +128,7 @@ __all__ = [
     "compare",
     "convert",
     "diff",
+    "embed",
     "extract",
     "graph",
     "inspect",

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A file in a program for a board: as an object file that a linker takes, or as a source or a linker script
+// that names it. C code reads it as an array of bytes. To write model.o for a Cortex-M:
+//
+//   auto file = etstream::open_embedded_file("model.pte");
+//   if (!file) return file.error();
+//   file->target = etstream::ObjectTarget::kArm;
+//   const auto plan = etstream::plan(*file, "model.o");
+//   if (!plan) return plan.error();
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "etstream/byte_source.h"
+#include "etstream/export.h"
+#include "etstream/file_plan.h"
+#include "etstream/object_target.h"
+#include "etstream/result.h"
+
+namespace etstream {
+
+/// A file, and how a program has it: in a section of read-only data, with the file's bytes at SYMBOL, the
+/// address behind the last one at SYMBOL_end, and their number in SYMBOL_size, a constant of type size_t.
+struct EmbeddedFile {
+  ByteSource data;               // at least a byte
+  std::string path;              // by which sources and linker scripts name the file
+  std::string symbol;            // a name in C
+  std::string section = {};      // letters, digits, '.', '_', '-' and '$'; if empty, ".rodata.SYMBOL"
+  std::uint64_t alignment = 16;  // of the first byte in memory: a power of two up to 2^30
+  std::optional<ObjectTarget> target = std::nullopt;  // of object files and linker scripts
+};
+
+/// Opens the file at `path`, with its absolute path, a symbol made of its name ("model_pte" for
+/// "out/model.pte") and memory_alignment(). Errors: those of ByteSource::file() and of memory_alignment().
+[[nodiscard]] ETSTREAM_EXPORT Result<EmbeddedFile> open_embedded_file(const std::string& path);
+
+/// Returns the section that the file is put into.
+[[nodiscard]] ETSTREAM_EXPORT std::string section_of(const EmbeddedFile& file);
+
+/// Plans the output that has a name like `output`:
+/// - NAME.o, an ELF object file: the bytes are copied, in one pass;
+/// - NAME.S, assembly for GNU as and clang, which takes the file by .incbin;
+/// - NAME.c, which takes it by #embed where the compiler has it (C23), or else by .incbin. By #embed there is
+///   no symbol for the end;
+/// - NAME.ld, a linker script for ld and lld, to be given by -T before the board's own. An output section
+///   behind .text, which each board has, holds the file;
+/// - NAME.h, a header for C and C++ that declares the symbols of any of these. The array has its size, so
+///   that sizeof works.
+/// Where an assembler, compiler or linker reads the file, it fails if the file no longer has as many bytes.
+/// Errors: kInvalidArgument for another name; an empty file; a symbol, section or alignment that can't be; a
+/// target that is missing; a path with a quote, a backslash or a control character, or in NAME.ld any of
+/// ":*?[", where the output would have it; a packed file, where a compiler would read it. kTooLarge for an
+/// object file for 32 bits over 4 GiB. kIo.
+[[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan(const EmbeddedFile& file, std::string_view output);
+
+}  // namespace etstream

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Makes files part of programs for boards."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from etstream import _core
+from etstream._arguments import alignment, asked, several
+from etstream._progress import Progress
+
+
+def embed(
+    file: str | os.PathLike[str],
+    outputs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    target: str | None = None,
+    symbol: str | None = None,
+    section: str | None = None,
+    align: int | str | None = None,
+    max_disk: int | str | None = None,
+    sync: bool = True,
+    progress: Progress | bool | None = None,
+) -> None:
+    """Makes a file part of a program for a board: its bytes become a constant array.
+
+    Args:
+        file: the path of a program, a bundle or any other file.
+        outputs: a path or several. The ending of each says what it becomes: NAME.o an object file; NAME.S assembly,
+            NAME.c C and NAME.ld a linker script, which name the file; NAME.h a header that declares what any of
+            these has: the array SYMBOL, SYMBOL_end and SYMBOL_size. They appear together, or none does.
+        target: the processor that object files and linker scripts are for: "arm" for any Cortex-M, "aarch64",
+            "riscv32", "riscv64" or "x86-64".
+        symbol: the array's name in C; by default that of the file, model_pte for model.pte.
+        section: the section that a linker finds it in; by default ".rodata.SYMBOL".
+        align: what the array begins at a multiple of: an int, or a str such as "4K"; by default what the file was
+            written for, as "memory_alignment" of inspect() has it.
+
+    Raises:
+        InvalidArgumentError: an output, target, symbol, section or alignment that can't be; the file is empty, or is
+            packed where a compiler would read it.
+        TooLargeError: an object file for 32 bits would have over 4 GiB.
+    """
+    path = asked(file)
+    paths = [asked(outputs)] if isinstance(outputs, (str, os.PathLike)) else [
+        asked(output) for output in several("outputs", "paths", outputs)
+    ]
+    with _core.Inputs():
+        plans = _core.plan_embedded_file(
+            path, paths, target, symbol, section, None if align is None else alignment("align", align)
+        )
+        _core.write_plans(list(zip(plans, paths)), sync=sync, progress=progress, max_disk=max_disk)
