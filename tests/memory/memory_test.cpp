@@ -356,6 +356,16 @@ std::vector<PeakMemory> package(std::uint64_t size) {
   return peaks;
 }
 
+/// Returns the peak of making an object file of a program.
+PeakMemory embed(std::uint64_t size) {
+  const LargeFiles files;
+  const std::string object = files.path("out.o");
+  fs::create_symlink("/dev/null", object);
+  return run(
+      {etstream_path, "embed", files.model_with_sparse_segment(size), "--target", "aarch64", "-o", object},
+      size, true);
+}
+
 /// Returns the peak of writing so many tensors of 1 KiB as shards of 1/64 each.
 PeakMemory split(std::uint64_t tensors) {
   const LargeFiles files;
@@ -435,6 +445,10 @@ TEST_CASE("weights take the same, there and back, for checkpoints of 64 MiB and 
 
 TEST_CASE("torch files take the same, written, verified and read, for checkpoints of 64 MiB and of 8 GiB") {
   check_contract(convert_torch_file(kSmall), convert_torch_file(size_that_fits(kHuge)));
+}
+
+TEST_CASE("embedding takes the same for 64 MiB and for 8 GiB") {
+  CHECK(keeps_contract(embed(kSmall), embed(kHuge)));
 }
 
 TEST_CASE("64 shards take what the plan says, which follows the number of tensors") {

@@ -50,6 +50,7 @@ COMMANDS = {
         "pte model.pte --constants-to weights.ptd -o small.pte --dry-run --json",
         "ptd weights.ptd --dry-run --json",
     ],
+    "embed": ["embed model.pte --target arm -o model.o -o model.h --json"],
     "pack, unpack": ["pack model.pte --json", "unpack model.pte.etz -o again.pte --json"],
     "verify": [
         "verify model.bpte --json",

@@ -19,13 +19,13 @@ namespace {
 constexpr std::uint64_t kWord = 8;  // the alignment of tables, at least what 32 and 64 bits ask for
 constexpr std::uint64_t kPage = 4096;
 
-/// What a header says of a processor: e_machine and e_flags, as the supplement of its ABI has them.
+/// A processor, as the supplement of its ABI describes it: e_machine and e_flags of the header.
 struct Machine {
   bool has_64_bits = false;
   std::uint16_t number = 0;
   std::uint32_t flags = 0;
-  /// Whether objects have a section .note.GNU-stack. Without it, a linker for x86-64 takes code on the stack
-  /// for wanted; with it, one for Cortex-M warns of all other objects, as they have none.
+  /// True for objects that have a section .note.GNU-stack. Without it, a linker for x86-64 takes code on the
+  /// stack for wanted; with it, one for Cortex-M warns of all other objects, as they have none.
   bool has_stack_note = true;
 };
 
@@ -90,7 +90,7 @@ struct Section {
   std::uint64_t size = 0;
   std::uint64_t link = 0;
   std::uint64_t info = 0;
-  std::uint64_t alignment = 1;
+  std::uint64_t alignment = 0;
   std::uint64_t entry_size = 0;
 };
 

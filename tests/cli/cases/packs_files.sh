@@ -13,7 +13,7 @@ etstream pack model.pte
 etstream pack model.pte -o again.etz --threads 4 --json
 cmp again.etz model.pte.etz
 etstream verify model.pte.etz
-etstream inspect model.pte.etz | head -4
+etstream inspect model.pte.etz | head -5
 etstream diff model.pte model.pte.etz
 etstream unpack model.pte.etz -o again.pte
 cmp again.pte model.pte
