@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""embed() writes what `etstream embed` writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import etstream
+import pytest
+from conftest import Command
+
+
+@pytest.mark.parametrize("name", ["model.o", "model.S", "model.c", "model.ld", "model.h"])
+def test_each_output_is_that_of_the_command(name: str, program: Path, command: Command, tmp_path: Path) -> None:
+    ours, theirs = tmp_path / "ours" / name, tmp_path / "theirs" / name
+    for path in (ours, theirs):
+        path.parent.mkdir()
+    etstream.embed(program, ours, target="aarch64", symbol="model", section="models", align="4K")
+    options = ["--target", "aarch64", "--symbol", "model", "--section", "models", "--align", "4K"]
+    assert command("embed", program, *options, "-o", theirs).returncode == 0
+    assert ours.read_bytes() == theirs.read_bytes()
+
+
+def test_the_defaults_are_those_of_the_command(program: Path, tmp_path: Path) -> None:
+    etstream.embed(program, [tmp_path / "model.h", str(tmp_path / "model.c")])
+    assert "extern const unsigned char model_pte[23400];" in (tmp_path / "model.h").read_text()
+    assert 'section(".rodata.model_pte"), aligned(128)' in (tmp_path / "model.c").read_text()
+    assert etstream.inspect(program)["memory_alignment"] == 128
+
+
+def test_what_can_not_be_is_refused_and_nothing_is_written(program: Path, tmp_path: Path) -> None:
+    for message, arguments in {
+        "target: expected one of 'arm', 'aarch64', .*, found 'sparc'": {"target": "sparc"},
+        "model.o: expected a target, found none": {},
+        "expected a symbol that is a name in C, found '1'": {"target": "arm", "symbol": "1"},
+        "alignment 24: expected a power of two": {"target": "arm", "align": 24},
+    }.items():
+        with pytest.raises(etstream.InvalidArgumentError, match=message):
+            etstream.embed(program, [tmp_path / "model.h", tmp_path / "model.o"], **arguments)
+    assert list(tmp_path.iterdir()) == []
