@@ -38,8 +38,8 @@ std::string symbol_of(std::string_view path) {
 
 Result<void> check(const EmbeddedFile& file) {
   constexpr std::size_t kMostName = 255;
-  static const std::string names = std::string(kLetters) + std::string(kDigits);
-  static const std::string sections = names + ".$-";
+  const std::string names = std::string(kLetters) + std::string(kDigits);
+  const std::string sections = names + ".$-";
   if (file.data.size() == 0) {
     return error_in(ErrorCode::kInvalidArgument, file.data.name(), "is empty, and C has no empty arrays");
   }
