@@ -17,10 +17,12 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "etstream/export.h"
 #include "etstream/result.h"
 #include "etstream/tensor.h"
+#include "etstream/tensor_layout.h"
 
 namespace etstream {
 
@@ -67,9 +69,13 @@ struct Comparison {
   double mean_absolute_error = 0;
   /// |a - e| / |e|, over the pairs whose e is not 0.
   double largest_relative_error = 0;
+  /// The indices of the first elements with these errors, as Mismatch::index; 0 where the error is 0.
+  std::uint64_t largest_absolute_index = 0;
+  std::uint64_t largest_relative_index = 0;
   std::optional<Mismatch> first;  // the first mismatch
   /// The mismatch with the largest absolute error, or the first with a NaN or an infinity.
   std::optional<Mismatch> worst;
+  std::optional<TensorLayout> layout;  // of the tensors; none for other values
 
   /// Returns whether all elements are within the tolerance.
   [[nodiscard]] bool passed() const noexcept { return mismatches == 0; }
@@ -85,8 +91,13 @@ struct Comparison {
 [[nodiscard]] ETSTREAM_EXPORT Result<Comparison> compare(const Value& expected, const Value& actual,
                                                          const Tolerance& tolerance = {});
 
-/// Describes the result in one line for people: "10 elements agree; largest errors 1e-07 absolute, 2e-06
-/// relative", or how many elements don't agree, and the first and the worst of them.
+/// Returns the place of an element of the tensors that were compared, one index for each dimension. `index`,
+/// below `elements`, is as in Mismatch. Empty for values other than tensors.
+[[nodiscard]] ETSTREAM_EXPORT std::vector<std::int64_t> place_of(const Comparison& comparison,
+                                                                 std::uint64_t index);
+
+/// Describes the result in one line for people: "10 elements agree; largest errors 1e-07 absolute at [0, 3],
+/// 2e-06 relative at [0, 1]", or how many elements don't agree, and the first and the worst of them.
 [[nodiscard]] ETSTREAM_EXPORT std::string summary(const Comparison& comparison);
 
 }  // namespace etstream

@@ -9,12 +9,12 @@
 //   for (const etstream::MethodRun& run : *runs) std::puts(etstream::summary(run).c_str());
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "etstream/byte_source.h"
@@ -38,11 +38,20 @@ struct MethodRunOptions {
   std::function<bool()> go_on = {};
 };
 
-/// The comparison of a run's output with the output that a test case expects, or the reason why they can't be
-/// compared.
-using OutputRun = std::variant<Comparison, std::string>;
+/// An output of a run beside the output that a test case expects.
+struct OutputRun {
+  std::optional<Comparison> comparison = {};
+  /// The reason why they can't be compared, as the end of a sentence: "has shape [2], expected [3]". If there
+  /// is neither this nor a comparison, files of outputs don't hold this kind of value: see output_files.h.
+  std::string problem = {};
+  std::string file = {};  // that the output was read from; empty where the method was run
 
-/// A run of a method, on the inputs of one test case or on ones that were made up.
+  /// Returns whether nothing differs from what the test case expects.
+  [[nodiscard]] bool ok() const noexcept { return problem.empty() && (!comparison || comparison->passed()); }
+};
+
+/// A run of a method, on the inputs of one test case or on ones that were made up: here, or on a device that
+/// has written its outputs to files.
 struct MethodRun {
   /// The way in which a run ended.
   enum class End {
@@ -94,6 +103,9 @@ struct MethodRun {
 /// Describes a run: "forward, random (seed 0): ok", "forward, test case 1: ended by SIGFPE in
 /// executorch_prim::mod.Scalar (instruction 3)".
 [[nodiscard]] ETSTREAM_EXPORT std::string summary(const MethodRun& run);
+
+/// Describes an output: "output 0: 10 elements agree; ...", "output 0 has shape [2], expected [3]".
+[[nodiscard]] ETSTREAM_EXPORT std::string summary(const OutputRun& output, std::size_t index);
 
 /// Returns the name for software: "ok", "other_outputs", "refused", "signal", "out_of_time", "out_of_memory",
 /// "not_run".

@@ -11,6 +11,7 @@ std::unique_ptr<CLI::App> make_command_line(ChosenCommand& chosen) {
   app->set_version_flag("--version", "etstream " ETSTREAM_VERSION);
   app->require_subcommand(0, 1);
   add_bundle_command(*app, chosen);
+  add_compare_command(*app, chosen);
   add_compile_command(*app, chosen);
   add_convert_command(*app, chosen);
   add_decompile_command(*app, chosen);

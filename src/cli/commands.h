@@ -44,6 +44,7 @@ std::pair<CLI::App&, Arguments&> add_subcommand(
 }
 
 void add_bundle_command(CLI::App& app, ChosenCommand& chosen);
+void add_compare_command(CLI::App& app, ChosenCommand& chosen);
 void add_compile_command(CLI::App& app, ChosenCommand& chosen);
 void add_convert_command(CLI::App& app, ChosenCommand& chosen);
 void add_decompile_command(CLI::App& app, ChosenCommand& chosen);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The etstream command. Exit code 0: done; 1: an error, described on standard error; 2: a wrong command line.
-// For diff 0: the same; 1: different; 2: an error or a wrong command line.
+// For diff and compare 0: the same; 1: different; 2: an error or a wrong command line.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>

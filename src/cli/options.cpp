@@ -59,6 +59,18 @@ CLI::Validator tolerance() {
           ""};
 }
 
+std::array<CLI::Option*, 2> add_tolerances(CLI::App& command, std::optional<double>& atol,
+                                           std::optional<double>& rtol) {
+  return {add_option(command, "--atol", "X", atol,
+                     "Accept outputs that differ from the expected ones by at most X, integers too (default: "
+                     "1e-8, integers 0)")
+              ->check(tolerance()),
+          add_option(command, "--rtol", "X", rtol,
+                     "Accept floating-point outputs that differ by at most X times the expected value, in "
+                     "addition to --atol (default: 1e-5)")
+              ->check(tolerance())};
+}
+
 CLI::Option* add_list(CLI::App& command, const std::string& name, const std::string& type,
                       std::vector<std::string>& values, const std::string& description) {
   return add_option(command, name, type, values, description)

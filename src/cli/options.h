@@ -50,6 +50,10 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, const std::v
 /// Returns a validator that refuses negative numbers, NaN, and words that are no numbers.
 [[nodiscard]] CLI::Validator tolerance();
 
+/// Adds --atol and --rtol for the outputs of test cases.
+std::array<CLI::Option*, 2> add_tolerances(CLI::App& command, std::optional<double>& atol,
+                                           std::optional<double>& rtol);
+
 /// Adds an option for a whole number.
 template <class T>
 CLI::Option* add_number(CLI::App& command, const std::string& name, T& number,

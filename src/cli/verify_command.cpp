@@ -44,6 +44,7 @@ std::string some_of(const std::vector<std::string>& names) {
 Result<void> verify_command(const VerifyArguments& arguments) {
   ETSTREAM_ASSIGN(FileFindings findings,
                   verify(arguments.file, arguments.weights, {.partial = arguments.partial}));
+  if (!arguments.json) print(findings);
   if (arguments.run) {
     MethodRunOptions options = arguments.runs;
     options.tolerance = tolerance_of(arguments.atol, arguments.rtol);
@@ -63,10 +64,7 @@ Result<void> verify_command(const VerifyArguments& arguments) {
     if (arguments.run) report["runs"] = runs_to_json(findings.runs);
     print_json(report);
   } else {
-    print(findings);
-    for (const MethodRun& run : findings.runs) {
-      if (run.ok()) say("{}: {}\n", arguments.file, summary(run));
-    }
+    print_runs(arguments.file, findings.runs);
   }
   const std::string warnings =
       findings.warnings.empty() ? "" : text(", {}", counted(findings.warnings.size(), "warning"));
@@ -105,16 +103,9 @@ void add_run_options(CLI::App& command, VerifyArguments& arguments) {
   add_size(command, "--run-memory", options.memory,
            "Limit a run to this much memory besides that of ExecuTorch when it is loaded (default: 4G)")
       ->needs(run);
-  add_option(command, "--atol", "X", arguments.atol,
-             "Accept outputs that differ from the expected ones by at most X, integers too (default: 1e-8, "
-             "integers 0)")
-      ->check(tolerance())
-      ->needs(run);
-  add_option(command, "--rtol", "X", arguments.rtol,
-             "Accept floating-point outputs that differ by at most X times the expected value, in addition "
-             "to --atol (default: 1e-5)")
-      ->check(tolerance())
-      ->needs(run);
+  for (CLI::Option* const option : add_tolerances(command, arguments.atol, arguments.rtol)) {
+    option->needs(run);
+  }
 }
 
 }  // namespace

@@ -306,6 +306,12 @@ void bind_tensors(nb::module_& module) {
              "Raises CorruptError for a tensor of a file that is none.");
 }
 
+/// Returns the place of an element as a tuple.
+Shape place_in(const Comparison& comparison, std::uint64_t index) {
+  if (index >= comparison.elements) throw nb::index_error("no element has this index");
+  return shape_of(place_of(comparison, index));
+}
+
 void bind_comparisons(nb::module_& module) {
   nb::class_<Mismatch>(module, "Mismatch", "An element, or a scalar, that is not as expected.")
       .def_ro("index", &Mismatch::index, "Of the element, in the order in which the expected data lies.")
@@ -327,6 +333,9 @@ void bind_comparisons(nb::module_& module) {
       .def_ro("first", &Comparison::first, "The first mismatch, if any.")
       .def_ro("worst", &Comparison::worst,
               "The mismatch with the largest absolute error, or the first with a NaN or an infinity.")
+      .def("place", &place_in, nb::arg("index"),
+           "The indices of an element, one for each dimension; empty for a scalar. Raises IndexError for an "
+           "index that no element has.")
       .def("__bool__", &Comparison::passed)
       .def("__str__", &summary)
       .def("__repr__",

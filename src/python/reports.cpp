@@ -17,6 +17,7 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "etstream/output_files.h"
 #include "etstream/verify.h"
 #include "present/reports.h"
 #include "python/bindings.h"
@@ -111,8 +112,8 @@ FindingList list_of(const std::vector<Finding>& findings) {
 using RunList = Annotated<"list[etstream._reports.MethodRun]">;
 
 nb::object output_of(const OutputRun& output) {
-  const auto* const compared = std::get_if<Comparison>(&output);
-  return compared != nullptr ? nb::cast(*compared) : nb::cast(std::get<std::string>(output));
+  if (output.comparison) return nb::cast(*output.comparison);
+  return output.problem.empty() ? nb::none() : nb::cast(output.problem);
 }
 
 RunList list_of(const std::vector<MethodRun>& runs) {
@@ -120,12 +121,36 @@ RunList list_of(const std::vector<MethodRun>& runs) {
   nb::list out;
   for (const MethodRun& run : runs) {
     nb::list outputs;
-    for (const OutputRun& output : run.outputs) outputs.append(output_of(output));
+    nb::list files;
+    for (const OutputRun& output : run.outputs) {
+      outputs.append(output_of(output));
+      files.append(output.file);
+    }
     out.append(type(run.method, run.inputs, name_of(run.end), summary(run), run.reason, run.error,
                     executorch_error_name(run.error), run.signal, run.instruction, run.callee,
-                    nb::tuple(outputs)));
+                    nb::tuple(outputs), nb::tuple(files)));
   }
   return out;
+}
+
+/// Returns what told() does, after a line for each output.
+std::string told_outputs(const OutputFindings& found) {
+  std::string out;
+  for (const MethodRun& run : found.runs) {
+    for (std::size_t i = 0; i < run.outputs.size(); ++i) {
+      out += text("{}, {}: {}\n", printable(run.method), run.inputs, summary(run.outputs[i], i));
+    }
+  }
+  return out + told(found);
+}
+
+OutputFindings outputs_in_folder(const SourceLike& bundle, const PathLike& folder,
+                                 std::optional<std::string> method, std::optional<std::uint64_t> test_case,
+                                 std::optional<double> atol, std::optional<double> rtol) {
+  const ByteSource source = source_of(bundle);
+  const std::string path = path_of(folder);
+  const OutputComparisonOptions options{std::move(method), test_case, tolerance_of(atol, rtol)};
+  return without_gil([&] { return compare_outputs(source, path, options); });
 }
 
 std::string inspected(const SourceLike& file, bool duplicates, const KeyNames& names) {
@@ -225,6 +250,23 @@ void bind_reports(nb::module_& module) {
                                      "The findings of verify(), with how methods ended where they were run.")
       .def("__repr__", [](const FileFindings& self) { return shown(self, "FileFindings"); })
       .def_prop_ro("runs", [](const FileFindings& self) { return list_of(self.runs); });
+  nb::class_<OutputFindings, Findings>(
+      module, "OutputFindings",
+      "The findings of compare_outputs(). True if all outputs are as expected, and each file is of one.")
+      .def("__bool__", &OutputFindings::as_expected)
+      .def("__str__", &told_outputs)
+      .def("__repr__",
+           [](const OutputFindings& self) {
+             return text("<etstream.OutputFindings: {}>", told_outputs(self));
+           })
+      .def_prop_ro(
+          "runs", [](const OutputFindings& self) { return list_of(self.runs); },
+          "What each test case expects beside what the device has written.")
+      .def_prop_ro("problems", &OutputFindings::problems,
+                   "How many outputs have no file, or several, or one of another size, dtype or shape.");
+  module.def("compare_outputs", &outputs_in_folder, nb::arg("bundle"), nb::arg("outputs"),
+             nb::arg("method").none(), nb::arg("test_case").none(), nb::arg("atol").none(),
+             nb::arg("rtol").none());
   const nb::class_<MethodRunOptions> options(module, "MethodRunOptions");
   module.def("run_options", &run_options, nb::arg("python"), nb::arg("seed"), nb::arg("seconds"),
              nb::arg("memory"), nb::arg("atol").none(), nb::arg("rtol").none());

@@ -241,6 +241,28 @@ std::vector<PeakMemory> read(std::uint64_t size, const std::string& format) {
   return peaks;
 }
 
+/// Returns the peak of comparing an output of `size` with the one that a bundle expects.
+std::vector<PeakMemory> compare(std::uint64_t size) {
+  const LargeFiles files;
+  const std::string model = files.sparse_model(kMiB);
+  const std::string outputs = files.path("outputs");
+  fs::create_directory(outputs);
+  for (const std::string& path : {files.path("expected.bin"), outputs + "/out-0.bin"}) {
+    std::ofstream(path).close();
+    fs::resize_file(path, size);
+  }
+  std::ofstream(files.path("cases.json"))
+      << R"({"forward": [{"inputs": [], "expected_outputs": [{"raw": "expected.bin", "dtype": "float64", )"
+      << "\"shape\": [" << size / sizeof(double) << "]}]}]}";
+  const std::string bundle = files.path("out.bpte");
+  const std::vector<std::string> bundling = {
+      etstream_path, "bundle",   model,       "--cases",   files.path("cases.json"),
+      "--unchecked", "--format", "segmented", "--no-hash", "--no-sync",
+      "-o",          bundle};
+  REQUIRE(run(bundling, size, true).exit_code == 0);
+  return {run({etstream_path, "compare", bundle, "--outputs", outputs}, size, true)};
+}
+
 /// Returns the peaks of laying out a program again, and of reading the result.
 std::vector<PeakMemory> lay_out(std::uint64_t size) {
   const LargeFiles files;
@@ -433,6 +455,10 @@ TEST_CASE("verify, inspect and extract take the same memory for 64 MiB and for 1
 TEST_CASE(
     "bundling, verify, inspect and extract take the same for segmented bundles of 64 MiB and of 8 GiB") {
   check_contract(read(kSmall, "segmented"), read(size_that_fits(2 * kHuge) / 2, "segmented"));
+}
+
+TEST_CASE("comparing outputs takes the same for outputs of 64 MiB and of 512 MiB") {
+  check_contract(compare(kSmall), compare(8 * kSmall));
 }
 
 TEST_CASE("laying a program out again and verifying it takes the same for 64 MiB and for 16 GiB") {

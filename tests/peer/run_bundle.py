@@ -18,7 +18,7 @@ _BUILD_TIMEOUT_SECONDS = 900
 _CASE = re.compile(r"(.+), case (\d+): (.*)")
 _OUTPUT = re.compile(
     r"  output \d+: (?:(\d+) of )?(\d+) elements? (?:agrees?|not as expected); "
-    r"largest errors (\S+) absolute, (\S+) relative, mean ([^;\s]+)(.*)"
+    r"largest errors (\S+) absolute(?: at \[[\d, ]*\])?, (\S+) relative(?: at \[[\d, ]*\])?, mean ([^;\s]+)(.*)"
 )
 # A script that runs a command and prints its peak. The process that starts the command is small, as a process begins
 # with the peak of its parent.

@@ -132,7 +132,8 @@ def test_one_wrong_element_fails_its_case_alone_and_is_named(
     output = failed.outputs[len(outputs) - 1]
     assert output.mismatches == 1
     assert output.absolute == pytest.approx(1, rel=0.01)
-    assert f"; first at {at}, expected " in output.rest
+    place = [int(index) for index in torch.unravel_index(torch.tensor(at), outputs[-1].shape)]
+    assert f"; first at {place}, expected " in output.rest
 
 
 @pytest.mark.parametrize("name", MISFITS)

@@ -60,6 +60,10 @@ COMMANDS = {
         "verify model.pte --run --python ./python --json",
         "verify model.bpte --run --python ./python --json",
     ],
+    "compare": [
+        "compare model.bpte --outputs outputs --json",
+        "compare model.bpte --outputs outputs --case 0 --json",
+    ],
     "inspect": [
         "inspect twice.ptd --json --duplicates",
         "inspect segmented.bpte --json",
@@ -159,6 +163,9 @@ def main() -> int:
         (folder / "phase.sh").write_text(PHASE)
         (folder / "python").write_text(PYTHON)
         (folder / "python").chmod(0o755)
+        (folder / "outputs").mkdir()
+        (folder / "outputs" / "output_0_0.raw").write_bytes(bytes(36))
+        (folder / "outputs" / "output_1_0.raw").write_bytes(bytes(40))
         for name in ("program.ptg", "constants.safetensors"):
             shutil.copy(golden / "native_package" / name, folder)
         shutil.copy(golden / "gguf" / "expected.gguf", folder / "model.gguf")

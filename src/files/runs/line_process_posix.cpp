@@ -29,7 +29,7 @@ constexpr int kFirstFile = 3;
 /// The lowest number for our descriptors. It is above all that the child gets, so that no file replaces one
 /// that is still to be passed.
 constexpr int kOutOfTheWay = 64;
-constexpr int kPauseMs = 100;
+constexpr int kPollPause = 100;  // milliseconds
 constexpr std::string_view kChild = "the process that runs the program";
 
 char** environment() {
@@ -147,7 +147,7 @@ Result<std::string> LineProcess::receive(const GoOn& go_on) {
     }
     if (go_on && !go_on()) return make_error(ErrorCode::kInterrupted, "interrupted");
     ::pollfd ready{.fd = socket_.get(), .events = POLLIN, .revents = 0};
-    if (::poll(&ready, 1, kPauseMs) <= 0) continue;
+    if (::poll(&ready, 1, kPollPause) <= 0) continue;
     std::array<char, 65536> piece;
     const ssize_t n = retried([&] { return ::recv(socket_.get(), piece.data(), piece.size(), 0); });
     if (n <= 0) return make_error(ErrorCode::kIo, "{} has ended before its time", kChild);

@@ -8,7 +8,7 @@
 #include "core/base/match.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/dim_order.h"
+#include "files/runs/output_run.h"
 #include "files/runs/run_task.h"
 #include "files/runs/unnamed_file_posix.h"
 
@@ -84,16 +84,6 @@ Result<Value> output_of(const Json& told, int outputs) {
                       source_of_descriptor(outputs, told["offset"], told["size"])});
 }
 
-Result<Comparison> compare_output(const Json& told, int outputs, const Value& expected,
-                                  const Tolerance& tolerance) {
-  ETSTREAM_ASSIGN(Value actual, output_of(told, outputs));
-  const auto* const wanted = std::get_if<Tensor>(&expected);
-  if (auto* const tensor = std::get_if<Tensor>(&actual); tensor && wanted && tensor->sizes == wanted->sizes) {
-    ETSTREAM_ASSIGN(actual, with_dim_order(*tensor, wanted->dim_order));
-  }
-  return compare(expected, actual, tolerance);
-}
-
 /// Compares outputs with the expected ones. Error: kIo.
 Result<void> compare_outputs(const Json& told, int outputs, const RunTask& task, const Tolerance& tolerance,
                              MethodRun& run) {
@@ -103,14 +93,7 @@ Result<void> compare_outputs(const Json& told, int outputs, const RunTask& task,
     return {};
   }
   for (std::size_t i = 0; i < told.size(); ++i) {
-    auto compared = compare_output(told[i], outputs, task.expected[i], tolerance);
-    if (!compared && compared.error().code == ErrorCode::kIo) return std::move(compared).error();
-    if (!compared || !compared->passed()) run.end = End::kOtherOutputs;
-    if (compared) {
-      run.outputs.emplace_back(*std::move(compared));
-    } else {
-      run.outputs.emplace_back(full_message(compared.error()));
-    }
+    ETSTREAM_TRY(add_output(run, task.expected[i], output_of(told[i], outputs), tolerance));
   }
   return {};
 }

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "core/base/match.h"
 #include "core/base/text.h"
 #include "etstream/method_runs.h"
 
@@ -17,13 +16,9 @@ std::string where(const MethodRun& run) {
 
 /// Describes the first output that differs from the expected one.
 std::string first_other(const std::vector<OutputRun>& outputs) {
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const std::string words = match(
-        outputs[i], [](const Comparison& found) { return found.passed() ? "" : ": " + summary(found); },
-        [](const std::string& problem) { return " " + problem; });
-    if (!words.empty()) return text("output {}{}", i, words);
-  }
-  return {};
+  const auto other = std::ranges::find_if(outputs, [](const OutputRun& output) { return !output.ok(); });
+  if (other == outputs.end()) return "other outputs";
+  return summary(*other, static_cast<std::size_t>(other - outputs.begin()));
 }
 
 std::string end_text(const MethodRun& run) {
@@ -31,7 +26,7 @@ std::string end_text(const MethodRun& run) {
     case End::kOk:
       return "ok";
     case End::kOtherOutputs:
-      return run.outputs.empty() ? "other outputs" : first_other(run.outputs);
+      return first_other(run.outputs);
     case End::kRefused: {
       const std::string_view name = executorch_error_name(run.error);
       if (run.error == 0) return text("failed{}", where(run));
@@ -55,6 +50,13 @@ std::string end_text(const MethodRun& run) {
 std::string summary(const MethodRun& run) {
   return text("{}, {}: {}{}{}", printable(run.method), run.inputs, end_text(run),
               run.reason.empty() ? "" : ": ", printable(run.reason));
+}
+
+std::string summary(const OutputRun& output, std::size_t index) {
+  const std::string name =
+      text("output {}{}", index, output.file.empty() ? "" : text(" ({})", printable(output.file)));
+  if (output.comparison) return text("{}: {}", name, summary(*output.comparison));
+  return text("{} {}", name, output.problem.empty() ? "is not compared, as it is no tensor" : output.problem);
 }
 
 std::string_view name_of(MethodRun::End end) noexcept {

@@ -13,6 +13,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/dim_order.h"
+#include "etstream/tensor_layout.h"
 #include "formats/tensor/dimensions.h"
 #include "formats/tensor/float_formats.h"
 
@@ -78,7 +79,7 @@ class Comparer {
   void add(T expected, T actual) noexcept {
     const Difference found = difference(expected, actual, tolerance_);
     const std::uint64_t index = comparison_.elements++;
-    if (found.finite) add_error(found.absolute, magnitude(expected));
+    if (found.finite) add_error(index, found.absolute, magnitude(expected));
     if (found.finite ? found.absolute == 0 : found.passes) ++comparison_.equal;
     if (!found.finite && !found.passes) ++comparison_.not_finite;
     if (found.passes) return;
@@ -96,12 +97,16 @@ class Comparer {
   }
 
  private:
-  void add_error(double absolute, double expected) noexcept {
+  void add_error(std::uint64_t index, double absolute, double expected) noexcept {
     ++finite_;
     sum_ += absolute;
-    comparison_.largest_absolute_error = std::max(comparison_.largest_absolute_error, absolute);
-    if (expected == 0) return;
-    comparison_.largest_relative_error = std::max(comparison_.largest_relative_error, absolute / expected);
+    if (absolute > comparison_.largest_absolute_error) {
+      comparison_.largest_absolute_error = absolute;
+      comparison_.largest_absolute_index = index;
+    }
+    if (expected == 0 || !(absolute / expected > comparison_.largest_relative_error)) return;
+    comparison_.largest_relative_error = absolute / expected;
+    comparison_.largest_relative_index = index;
   }
 
   const Tolerance tolerance_;
@@ -231,8 +236,20 @@ std::string number_text(const Number& number) {
       [](auto integer) { return std::to_string(integer); });
 }
 
-std::string mismatch_text(const Mismatch& mismatch) {
-  return text("at {}, expected {}, found {}", mismatch.index, number_text(mismatch.expected),
+/// Returns " at [0, 3]"; nothing for a value that is no tensor.
+std::string at(const Comparison& comparison, std::uint64_t index) {
+  return comparison.layout ? text(" at {}", list_text(place_of(comparison, index))) : "";
+}
+
+std::string error_text(const Comparison& comparison, double error, std::string_view kind,
+                       std::uint64_t index) {
+  // More than two digits would look more exact than they are.
+  return text("{:.2g} {}{}", error, kind, error == 0 ? "" : at(comparison, index));
+}
+
+std::string mismatch_text(const Comparison& comparison, const Mismatch& mismatch) {
+  const std::string place = at(comparison, mismatch.index);
+  return text("{}{}expected {}, found {}", place, place.empty() ? " " : ", ", number_text(mismatch.expected),
               number_text(mismatch.actual));
 }
 
@@ -256,7 +273,10 @@ Result<Comparison> compare(const Value& expected, const Value& actual, const Tol
       // The type is known, as check_comparable() has computed its size.
       const auto* known = std::find_if(std::begin(kComparedTypes), std::end(kComparedTypes),
                                        [&](const auto& one) { return one.type == tensor->scalar_type; });
-      return known->compare(tensor->data, given.data, known->exactly ? exact : tolerance);
+      ETSTREAM_ASSIGN(Comparison out,
+                      known->compare(tensor->data, given.data, known->exactly ? exact : tolerance));
+      out.layout = TensorLayout{tensor->scalar_type, tensor->sizes, tensor->dim_order};
+      return out;
     }
     Comparer comparer(std::holds_alternative<bool>(expected) ? exact : tolerance);
     if (const auto* integer = std::get_if<std::int64_t>(&expected)) {
@@ -270,19 +290,33 @@ Result<Comparison> compare(const Value& expected, const Value& actual, const Tol
   });
 }
 
+std::vector<std::int64_t> place_of(const Comparison& comparison, std::uint64_t index) {
+  if (!comparison.layout) return {};
+  const auto& [type, sizes, dim_order] = *comparison.layout;
+  std::vector<std::int64_t> out(sizes.size());
+  for (std::size_t i = dim_order.size(); i-- > 0;) {
+    const auto size = static_cast<std::uint64_t>(sizes[dim_order[i]]);
+    out[dim_order[i]] = static_cast<std::int64_t>(index % size);
+    index /= size;
+  }
+  return out;
+}
+
 std::string summary(const Comparison& comparison) {
   const std::string elements = counted(comparison.elements, "element");
   std::string out = comparison.passed()
                         ? text("{}{}", elements, comparison.elements == 1 ? " agrees" : " agree")
                         : text("{} of {} not as expected", comparison.mismatches, elements);
-  // More than two digits would look more exact than they are.
-  out += text("; largest errors {:.2g} absolute, {:.2g} relative, mean {:.2g}",
-              comparison.largest_absolute_error, comparison.largest_relative_error,
+  out += text("; largest errors {}, {}, mean {:.2g}",
+              error_text(comparison, comparison.largest_absolute_error, "absolute",
+                         comparison.largest_absolute_index),
+              error_text(comparison, comparison.largest_relative_error, "relative",
+                         comparison.largest_relative_index),
               comparison.mean_absolute_error);
   if (comparison.passed()) return out;
-  out += "; first " + mismatch_text(*comparison.first);
+  out += "; first" + mismatch_text(comparison, *comparison.first);
   if (comparison.worst->index != comparison.first->index)
-    out += "; worst " + mismatch_text(*comparison.worst);
+    out += "; worst" + mismatch_text(comparison, *comparison.worst);
   return out;
 }
 

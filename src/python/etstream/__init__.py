@@ -30,6 +30,7 @@ from etstream._core import (
     FlatbufferText,
     Mismatch,
     NativePackageFile,
+    OutputFindings,
     PackageMember,
     ProgramFile,
     Segment,
@@ -59,7 +60,7 @@ from etstream._names import present as _present
 from etstream._native_packages import NativePackageOptions, plan_native_package, write_native_package
 from etstream._packed_files import pack, unpack
 from etstream._programs import ProgramOptions, ProgramPlan, extract, plan_program, rewrite_program
-from etstream._reports import Finding, MethodRun, diff, graph, inspect, verify
+from etstream._reports import Finding, MethodRun, compare_outputs, diff, graph, inspect, verify
 from etstream._sharing import SharedWeightsPlan, SharingOptions, plan_shared_weights, share_weights
 from etstream._types import OutputLike, SourceLike, StreamLike, TensorLike
 from etstream._values import Tolerance, compare
@@ -102,6 +103,7 @@ __all__ = [
     "NoSuchNameError",
     "NotFoundError",
     "OutOfMemoryError",
+    "OutputFindings",
     "OutputLike",
     "PackageMember",
     "ProgramFile",
@@ -126,6 +128,7 @@ __all__ = [
     "__version__",
     "bundle",
     "compare",
+    "compare_outputs",
     "convert",
     "diff",
     "embed",

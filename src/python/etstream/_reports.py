@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,8 +54,11 @@ class MethodRun:
     """The number of the call where the run ended, in the graph of the method; None if it is not known."""
     callee: str
     """The operator or delegate that was called, such as "aten::add.out" or "delegate XnnpackBackend"."""
-    outputs: tuple[_core.Comparison | str, ...]
-    """The comparison of each output with what a test case expects, or the reason why there is none."""
+    outputs: tuple[_core.Comparison | str | None, ...]
+    """The comparison of each output with what a test case expects, or the reason why there is none; None for a value
+    that files of outputs don't hold."""
+    files: tuple[str, ...]
+    """The file that each output was read from, or "", by compare_outputs()."""
 
     def __bool__(self) -> bool:
         return self.end == "ok"
@@ -111,6 +115,36 @@ def verify(
     if is_path(file) and all(is_path(one) for one in weights):
         return _core.verify_paths(file, list(weights), partial, runs)
     return _core.verify(file, all_shards(list(weights), partial), runs)
+
+
+def compare_outputs(
+    bundle: SourceLike,
+    outputs: str | os.PathLike[str],
+    *,
+    method: str | None = None,
+    case: int | None = None,
+    atol: float | None = None,
+    rtol: float | None = None,
+) -> _core.OutputFindings:
+    """Compares outputs that a device has written to files with those that the test cases of a bundle expect.
+
+    Args:
+        bundle: a source: a .bpte of either format.
+        outputs: the folder of the files, one for each output, with the names that `etstream compare` takes.
+        method: compare only the test cases of this method.
+        case: compare only this test case, counted from 0 over all suites of its method.
+        atol, rtol: as in verify().
+
+    Returns:
+        Findings whose `runs` have the comparisons, one for each test case; true if all outputs are as expected, and
+        each file fits one.
+
+    Raises:
+        NotFoundError: there is no such method, case or folder, or no file is an output.
+        InvalidArgumentError: a file may be of several cases, or the cases expect no tensors.
+    """
+    number = None if case is None else integer("case", case, UINT64)
+    return _core.compare_outputs(bundle, outputs, method, number, atol, rtol)
 
 
 def _key_names(names: SourceLike | Mapping[str, str] | None) -> dict[str, str]:

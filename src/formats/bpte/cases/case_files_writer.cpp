@@ -3,7 +3,6 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "core/base/text.h"
 #include "core/base/try.h"
@@ -13,6 +12,7 @@
 #include "etstream/disk_limit.h"
 #include "flatbuffer/json/json_text.h"
 #include "formats/bpte/case_layout.h"
+#include "formats/bpte/cases/suite_labels.h"
 #include "formats/tensor/dimensions.h"
 #include "formats/tensor/npy.h"
 
@@ -44,6 +44,7 @@ class TestCasesWriter {
   Result<void> run() {
     ETSTREAM_ASSIGN(const auto json, open_file("cases.json"));
     const auto& suites = bundle_.suites();
+    const std::vector<std::string> labels = suite_labels(suites);
     // Reading sorts an object of methods by name, so that another order, or a method twice, needs a list.
     const bool as_object =
         std::adjacent_find(suites.begin(), suites.end(), [](const Suite& a, const Suite& b) {
@@ -59,7 +60,7 @@ class TestCasesWriter {
       ETSTREAM_TRY(
           json->append(owned(text("{}{}{}{}", i == 0 ? "\n" : ",\n", as_object ? "" : "{\"method\": ", *name,
                                   as_object ? ": [" : ", \"cases\": ["))));
-      ETSTREAM_TRY(write_suite(suites[i], i, *json));
+      ETSTREAM_TRY(write_suite(suites[i], labels[i], *json));
       ETSTREAM_TRY(json->append(owned(as_object ? "]" : "]}")));
     }
     ETSTREAM_TRY(json->append(owned(as_object ? "\n}\n" : "\n]\n")));
@@ -67,8 +68,7 @@ class TestCasesWriter {
   }
 
  private:
-  Result<void> write_suite(const Suite& suite, std::size_t index, Sink& json) {
-    const std::string label = label_of(suite, index);
+  Result<void> write_suite(const Suite& suite, const std::string& label, Sink& json) {
     const MethodInfo* const method = methods_.find(suite.method_name);
     const std::vector<ValueInfo> none;
     for (std::uint32_t i = 0; i < suite.test_cases; ++i) {
@@ -84,21 +84,6 @@ class TestCasesWriter {
                                           i == 0 ? "\n" : ",\n", inputs, outputs))));
     }
     return {};
-  }
-
-  /// Returns the beginning of the names of a suite's files: the method's name if it is a plain word that no
-  /// other suite has.
-  std::string label_of(const Suite& suite, std::size_t index) {
-    constexpr std::size_t kLongest = 64;
-    const std::string& name = suite.method_name;
-    const bool plain =
-        !name.empty() && name.size() <= kLongest && std::all_of(name.begin(), name.end(), [](char c) {
-          return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-        });
-    if (plain && labels_.insert(name).second) return name;
-    std::string numbered = text("suite-{}", index);  // a plain word has no '-'
-    labels_.insert(numbered);
-    return numbered;
   }
 
   Result<std::string> values(const std::vector<Value>& values, const std::vector<ValueInfo>& infos,
@@ -162,7 +147,6 @@ class TestCasesWriter {
   const BundledProgramFile& bundle_;
   const AtomicFolder& folder_;
   const Progress progress_;
-  std::set<std::string> labels_;
   const ProgramMethods methods_;
 };
 

@@ -52,15 +52,23 @@ TEST_CASE("the first output that is not as expected is told of") {
   wrong.mismatches = 1;
   wrong.first = wrong.worst = Mismatch{2, 1.0, 2.0};
   MethodRun run = ended(End::kOtherOutputs);
-  run.outputs = {Comparison{}, wrong, std::string("is a list")};
+  const OutputRun right{.comparison = Comparison{}};
+  const OutputRun list{.problem = "is a list"};
+  run.outputs = {right, {.comparison = wrong}, list};
   const std::string told = words(run);
   CHECK(told.starts_with("forward, ones: output 1: "));
   CHECK(told.find("output 2") == std::string::npos);
-  run.outputs = {Comparison{}, std::string("is a list"), wrong};
-  CHECK(words(run) == "forward, ones: output 1 is a list");
+  run.outputs = {right, {}, list, {.comparison = wrong}};
+  CHECK(words(run) == "forward, ones: output 2 is a list");
   run.outputs.clear();
   run.reason = "1 output, expected 2";
   CHECK(words(run) == "forward, ones: other outputs: 1 output, expected 2");
+}
+
+TEST_CASE("an output is told with its file, and as what it is") {
+  CHECK(summary(OutputRun{.problem = "is a list", .file = "o-1.bin"}, 1) == "output 1 (o-1.bin) is a list");
+  CHECK(summary(OutputRun{}, 2) == "output 2 is not compared, as it is no tensor");
+  CHECK(summary(OutputRun{.comparison = Comparison{}}, 0).starts_with("output 0: 0 elements agree; "));
 }
 
 TEST_CASE("ends have names for software") {

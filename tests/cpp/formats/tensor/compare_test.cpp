@@ -89,7 +89,9 @@ TEST_CASE("statistics are those of the finite pairs") {
   CHECK(comparison.not_finite == 1);
   CHECK(comparison.largest_absolute_error == 1);
   CHECK(comparison.mean_absolute_error == 1.75 / 4);
+  CHECK(comparison.largest_absolute_index == 3);
   CHECK(comparison.largest_relative_error == 0.25);
+  CHECK(comparison.largest_relative_index == 1);
   CHECK(comparison.first->index == 1);
   CHECK(comparison.first->expected == Number(2.0));
   CHECK(comparison.first->actual == Number(2.5));
@@ -159,7 +161,7 @@ TEST_CASE("a complex element is compared as one, by the modulus of the differenc
   CHECK(found.elements == 2);
   CHECK(found.mismatches == 1);
   CHECK(found.first->index == 1);
-  CHECK(summary(found).ends_with("first at 1, expected 3+4j, found 3+5j"));
+  CHECK(summary(found).ends_with("first at [1], expected 3+4j, found 3+5j"));
   CHECK(found.largest_absolute_error == 1);
   CHECK(found.largest_relative_error == 0.2);
   const auto wide = Tolerance{.absolute = 0, .relative = 0.2};
@@ -286,15 +288,30 @@ TEST_CASE("a tolerance that means nothing is refused") {
   CHECK(error_of(compare(1.0, 1.0, {.relative = kNan})) == containing("kInvalidArgument"));
 }
 
+TEST_CASE("an element has a place by the order in which the data lies") {
+  const std::vector<float> data(24, 1);
+  Tensor tensor = floats(data);
+  tensor.sizes = {2, 3, 4};
+  tensor.dim_order = {0, 2, 1};
+  const Comparison found = compared(tensor, tensor);
+  // In this order an index is (a * 4 + c) * 3 + b.
+  CHECK(place_of(found, 0) == std::vector<std::int64_t>{0, 0, 0});
+  CHECK(place_of(found, 1) == std::vector<std::int64_t>{0, 1, 0});
+  CHECK(place_of(found, 3) == std::vector<std::int64_t>{0, 0, 1});
+  CHECK(place_of(found, 23) == std::vector<std::int64_t>{1, 2, 3});
+  CHECK(place_of(compared(std::int64_t{1}, std::int64_t{1}), 0).empty());
+}
+
 TEST_CASE("a summary is a line for a person") {
   CHECK(summary(compared(doubles({1, 2}), doubles({1, 2}))) ==
         "2 elements agree; largest errors 0 absolute, 0 relative, mean 0");
   CHECK(summary(compared(std::int64_t{7}, std::int64_t{5})) ==
-        "1 of 1 element not as expected; largest errors 2 absolute, 0.29 relative, mean 2; first at 0, "
+        "1 of 1 element not as expected; largest errors 2 absolute, 0.29 relative, mean 2; first "
         "expected 7, found 5");
-  CHECK(summary(compared(doubles({1, 2, kNan}), doubles({1, 2.5, 1}))) ==
-        "2 of 3 elements not as expected; largest errors 0.5 absolute, 0.25 relative, mean 0.25; first at 1, "
-        "expected 2, found 2.5; worst at 2, expected nan, found 1");
+  CHECK(
+      summary(compared(doubles({1, 2, kNan}), doubles({1, 2.5, 1}))) ==
+      "2 of 3 elements not as expected; largest errors 0.5 absolute at [1], 0.25 relative at [1], mean 0.25; "
+      "first at [1], expected 2, found 2.5; worst at [2], expected nan, found 1");
 }
 
 }  // namespace

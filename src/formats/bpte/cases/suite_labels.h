@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The beginnings of the names of a suite's files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "etstream/bundled_program_file.h"
+
+namespace etstream {
+
+/// Returns a word for each suite: its method's name if that is a plain word that no suite before has, else
+/// "suite-" and its number.
+[[nodiscard]] std::vector<std::string> suite_labels(const std::vector<BundledProgramFile::Suite>& suites);
+
+}  // namespace etstream
