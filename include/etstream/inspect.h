@@ -26,6 +26,7 @@
 #include "etstream/program_summary.h"
 #include "etstream/result.h"
 #include "etstream/tensor_data_file.h"
+#include "etstream/xnnpack_cache_file.h"
 
 namespace etstream {
 
@@ -55,6 +56,13 @@ struct NamedDataInfo {
   std::vector<std::string> asked_by;
 };
 
+/// A weight cache of XNNPACK.
+struct XnnpackCacheInfo {
+  std::vector<XnnpackCacheEntry> entries;  // in the order of the index
+  std::uint64_t index_offset = 0;          // from the start of the file, in bytes
+  std::uint64_t dead_bytes = 0;            // as XnnpackCacheFile::dead_bytes() returns them
+};
+
 /// The result of inspect().
 struct FileInspection {
   std::vector<InspectedFile> files;  // where a path stands for several; offsets are from the start of each
@@ -73,6 +81,7 @@ struct FileInspection {
   std::vector<std::string> named_data_users;      // delegates that use named data, and how much
   std::vector<std::pair<std::string, std::string>> metadata;  // of the program: keys, values for people
   std::vector<BundledProgramFile::Suite> suites;
+  std::optional<XnnpackCacheInfo> xnnpack_cache;
   std::uint64_t bytes_read = 0;        // from the file, for everything but duplicates and contents
   std::vector<Duplicates> duplicates;  // from find_duplicates(), if requested
   std::vector<FileContent> contents;   // from read_contents(), if requested
@@ -85,8 +94,9 @@ struct InspectOptions {
   KeyNames names = {};  // what the keys of named data stand for
 };
 
-/// Reads the metadata of a .pte, a .ptd, a .bpte, a safetensors, a GGUF, a .fat or a .ptn file, and payloads
-/// only if the options ask for it. Errors: kUnsupported for another kind of file, kCorrupt, kIo.
+/// Reads the metadata of a .pte, a .ptd, a .bpte, a safetensors, a GGUF, a .fat or a .ptn file, or a weight
+/// cache of XNNPACK, and payloads only if the options ask for it. Errors: kUnsupported for another kind of
+/// file, kCorrupt, kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<FileInspection> inspect(const ByteSource& source,
                                                              const InspectOptions& options = {});
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import executorch
 import pytest
 import recipes
 import torch
@@ -35,21 +34,6 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def outputs(program: Path, inputs: tuple[torch.Tensor, ...], weights: Path | None = None) -> list[torch.Tensor]:
     loaded = Runtime.get().load_program(program, data_path=weights)
     return [output.clone() for output in loaded.load_method("forward").execute(list(inputs))]
-
-
-@pytest.fixture(scope="module")
-def module_outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Builds a program on ExecuTorch's C++ runtime, see module_outputs.cpp, and returns its path."""
-    sdk = Path(executorch.__path__[0])
-    program = tmp_path_factory.mktemp("cpp") / "module_outputs"
-    # Kernels and backends register themselves, though nothing calls them.
-    libraries = ("executorch", "executorch_kernels_optimized", "executorch_backend_xnnpack", "executorch_threadpool")
-    command = ["c++", "-std=c++17", "-w", "-DC10_USING_CUSTOM_GENERATED_MACROS", f"-I{sdk}/include"]
-    command += [f"-I{sdk}/include/executorch/runtime/core/portable_type/c10"]
-    command += [str(Path(__file__).with_name("module_outputs.cpp")), "-o", str(program)]
-    command += [f"-L{sdk}/lib", f"-Wl,-rpath,{sdk}/lib,--no-as-needed", *(f"-l{name}" for name in libraries)]
-    subprocess.run(command, check=True)
-    return program
 
 
 def share(etstream: Etstream, files: Iterable[Path], out: Path, *options: str | Path) -> Any:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Proves the byte tables of a specification, segmented_bundle.md or packed_file.md, on a real file.
+"""Proves the byte tables of a specification, such as segmented_bundle.md, on a real file.
 
     python3 check_specification.py SPEC.md FILE
 
 A byte table has the columns `| offset | size | field | meaning |` and belongs to the heading above it, which says the
 structure's size: "### Header (64 bytes)". Its rows follow each other from 0 on. A meaning that begins with a literal in
 backticks gives the field's only value. FILE is read by the tables alone. A bundle has hashes and parts; a packed file
-has a stored piece, a coded one, and one in planes. Hashes are not computed.
+has a stored piece, a coded one, and one in planes. Hashes are not computed. A weight cache is as ExecuTorch wrote it.
 """
 
 import mmap
@@ -128,7 +128,21 @@ class PackedFile(Checker):
         self.expect(len(kinds) == 3, f"pieces stored, coded and in planes, found {sorted(kinds)}")
 
 
-CHECKERS = {"segmented_bundle": SegmentedBundle, "packed_file": PackedFile}
+class XnnpackCache(Checker):
+    def run(self) -> None:
+        footer_at = len(self.file) - self.sizes["Footer"]
+        footer = self.read("Footer", footer_at)
+        index = at = footer["index offset"]
+        for _ in range(footer["entry count"]):
+            at += self.sizes["Name length"] + self.read("Name length", at)["name length"]
+            place = self.read("Place", at)
+            self.expect(place["data offset"] % 4096 == 0, f"weights of {at} at a page, found {place['data offset']}")
+            self.expect(0 < place["data size"] <= index - place["data offset"], f"weights of {at} before the index")
+            at += self.sizes["Place"]
+        self.expect(index < at == footer_at, f"entries up to the footer at {footer_at}, found {at}")
+
+
+CHECKERS = {"segmented_bundle": SegmentedBundle, "packed_file": PackedFile, "xnnpack_cache": XnnpackCache}
 
 
 def main() -> int:

@@ -171,6 +171,8 @@ Result<void> refuse_foreign(const ByteSource& file) {
     ETSTREAM_ASSIGN(std::string begin, read(kKindBytes));
     const auto kind = known_kind(begin);
     if (kind && *kind != FileKind::kNativePackage) return {};
+    ETSTREAM_ASSIGN(const bool is_cache, ends_xnnpack_cache(file));
+    if (is_cache) return {};
     ETSTREAM_ASSIGN(begin, read(kMostRecognized));
     const auto found = kind ? describe_zip(begin) : describe_foreign(begin, begin.size() == file.size());
     if (!found) return {};

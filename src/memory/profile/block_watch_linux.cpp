@@ -17,8 +17,8 @@
 namespace etstream {
 namespace {
 
-constexpr double kSoon = 0.2;                  // in seconds
-constexpr std::uint64_t kPause = 100'000'000;  // in nanoseconds
+constexpr double kSoon = 0.2;                         // in seconds
+constexpr std::uint64_t kBetweenLooks = 100'000'000;  // in nanoseconds
 /// The bytes that are read behind the first page of a block, which may have a header, in the middle and at
 /// the end.
 constexpr std::size_t kSampledBytes = 4096;
@@ -53,7 +53,7 @@ void BlockWatch::look(const ProcessWatch& watch, const heap::LargeBlocks& blocks
     spilled += process.spilled;
   }
   // Blocks get their bytes after they come, so a look at the same height again sees more of them.
-  const bool is_new = all >= most_ + most_ / 100 + 1 || (all >= most_ && now >= looked_ + kPause);
+  const bool is_new = all >= most_ + most_ / 100 + 1 || (all >= most_ && now >= looked_ + kBetweenLooks);
   if (spilled < heap::LargeBlocks::kSmallest || !is_new) return;
   most_ = all;
   looked_ = now;

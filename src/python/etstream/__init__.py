@@ -38,6 +38,7 @@ from etstream._core import (
     Tensor,
     TestCase,
     TestSuite,
+    XnnpackCacheFit,
 )
 from etstream._core import version as __version__
 from etstream._embedded_files import embed
@@ -125,6 +126,7 @@ __all__ = [
     "Tolerance",
     "TooLargeError",
     "UnsupportedError",
+    "XnnpackCacheFit",
     "__version__",
     "bundle",
     "compare",

@@ -7,6 +7,7 @@ quietly etstream ptd weights.ptd --to safetensors -o weights.safetensors
 quietly etstream ptd weights.ptd --to pth -o weights.pth
 quietly etstream fat pack a=thin.pte -o container.fat
 cp "$GOLDEN/native_package/expected.ptn" package.ptn
+cp "$GOLDEN/xnnpack_cache/cache.xpwc" cache.xpwc
 printf 'GGUF\003\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' >weights.gguf
 printf '{"metadata":{},"weight_map":{"a":"weights.safetensors"}}' >model.safetensors.index.json
 printf '{"version":0,"execution_plan":[]}' >program.json
@@ -14,7 +15,7 @@ printf '\357\273\277{"architectures":["LlamaForCausalLM"],"model_type":"llama"}'
 printf '[{"method":"forward","cases":[{"inputs":[],"expected_outputs":[]}]}]' >list.json
 printf '{"some":"thing"}' >other.json
 mkdir folder
-all='model.pte bundle.bpte segmented.bpte weights.ptd weights.safetensors weights.gguf weights.pth container.fat package.ptn
+all='model.pte bundle.bpte segmented.bpte weights.ptd weights.safetensors weights.gguf weights.pth container.fat package.ptn cache.xpwc
   model.safetensors.index.json program.json config.json list.json other.json folder'
 for command in 'pte FILE -o out' 'convert FILE --to bp08 -o out' 'bundle FILE --cases cases.json -o out' \
   'bundle model.pte --cases FILE -o out' 'ptd FILE -o out' 'ptd weights.ptd --map FILE -o out' 'fat list FILE' \

@@ -10,7 +10,6 @@
 #include "formats/pte/backends/backend_payload.h"
 #include "formats/pte/backends/data_requests.h"
 #include "formats/pte/backends/xnnpack_payload.h"
-#include "formats/pte/backends/xnnpack_uses.h"
 #include "formats/pte/program_model.h"
 
 namespace etstream {
@@ -37,9 +36,10 @@ Result<ByteSource> leave_out_keys(const ByteSource& payload, const std::vector<X
 }
 
 Result<void> read_xnnpack(const ByteSource& data, DelegateUses& out) {
-  ETSTREAM_ASSIGN(auto constants, read_xnnpack_uses(data, out.asker));
-  ETSTREAM_ASSIGN(out.without_keys, leave_out_keys(data, constants));
-  for (XnnpackConstant& constant : constants) {
+  ETSTREAM_ASSIGN(auto found, read_xnnpack_uses(data, out.asker));
+  ETSTREAM_ASSIGN(out.without_keys, leave_out_keys(data, found.constants));
+  out.packings = std::move(found.packings);
+  for (XnnpackConstant& constant : found.constants) {
     out.uses.push_back({std::move(constant.key), constant.size, std::move(constant.use),
                         std::move(constant.layout), constant.is_of_nibbles});
   }
@@ -82,6 +82,7 @@ Result<std::vector<DelegateUses>> read_named_data_uses(const ProgramFile& progra
     if (!is_damaged) return done.error();
     delegate.without_keys = data;
     delegate.uses.clear();
+    delegate.packings.clear();
   }
   return out;
 }

@@ -12,6 +12,7 @@
 #include "etstream/program.h"
 #include "etstream/result.h"
 #include "etstream/tensor_layout.h"
+#include "formats/pte/backends/xnnpack_uses.h"
 
 namespace etstream {
 
@@ -34,6 +35,7 @@ struct DelegateUses {
   /// Its data, without the characters of the keys if these are known.
   ByteSource without_keys;
   std::vector<NamedDataUse> uses;
+  std::vector<XnnpackPacking> packings = {};  // of XNNPACK; places among `uses`
 };
 
 /// Reads the requests of the delegates of all methods, as far as their backends are known. Data that several

@@ -47,7 +47,7 @@ class UseReader {
  public:
   explicit UseReader(const XnnpackPayload& payload) : payload_(payload), known_(payload.fields) {}
 
-  Result<std::vector<XnnpackConstant>> run() {
+  Result<XnnpackUses> run() {
     ETSTREAM_ASSIGN(const TableReader root, TableReader::root(payload_.graph));
     ETSTREAM_TRY(for_each(root.tables(known_.xnn_graph.constant_data),
                           [&](const TableReader& constant, std::uint32_t i) -> Result<void> {
@@ -61,7 +61,7 @@ class UseReader {
         }));
     ETSTREAM_TRY(for_each(root.tables(known_.xnn_graph.xnodes),
                           [&](const TableReader& node, std::uint32_t i) { return add_node(node, i); }));
-    return std::move(out_);
+    return XnnpackUses{std::move(out_), std::move(packings_)};
   }
 
  private:
@@ -147,6 +147,25 @@ class UseReader {
       if (data && data->use.empty()) data->use = use;
       if (scales && scales->use.empty()) scales->use = text("scales of {}", use);
     }
+    return add_packing(*held, text("{} {}", kind, number));
+  }
+
+  /// Returns the place of the constant that the node has as the tensor of `field`, if that has a key.
+  Result<std::optional<std::size_t>> place_of(const TableReader& node,
+                                              const std::optional<BoundField>& field) {
+    if (!field) return std::optional<std::size_t>();
+    ETSTREAM_ASSIGN(const auto id, node.scalar<std::uint32_t>(*field));
+    const auto value = of_value_.find(id);
+    if (value == of_value_.end() || !value->second.data) return std::optional<std::size_t>();
+    return std::optional(static_cast<std::size_t>(value->second.data - out_.data()));
+  }
+
+  Result<void> add_packing(const TableReader& node, std::string name) {
+    const xnnpack::NodeFields& fields = known_.nodes[node.type()];
+    ETSTREAM_ASSIGN(const auto filter, place_of(node, fields.filter));
+    if (!filter) return {};
+    ETSTREAM_ASSIGN(const auto bias, place_of(node, fields.bias));
+    packings_.push_back({*filter, bias, std::move(name)});
     return {};
   }
 
@@ -160,13 +179,14 @@ class UseReader {
   std::vector<XnnpackConstant> out_;             // not added to once values are read
   std::map<std::uint32_t, std::size_t> places_;  // in `out_`, by number
   std::map<std::uint32_t, ValueConstants> of_value_;
+  std::vector<XnnpackPacking> packings_;
 };
 
 }  // namespace
 
-Result<std::vector<XnnpackConstant>> read_xnnpack_uses(const ByteSource& payload, const std::string& name) {
+Result<XnnpackUses> read_xnnpack_uses(const ByteSource& payload, const std::string& name) {
   ETSTREAM_ASSIGN(const XnnpackPayload opened, open_xnnpack(payload, name));
-  if (!opened.has_header) return std::vector<XnnpackConstant>();
+  if (!opened.has_header) return XnnpackUses();
   return UseReader(opened).run();
 }
 

@@ -25,10 +25,24 @@ struct XnnpackConstant {
   bool is_of_nibbles = false;  // two elements a byte, the first in the low half; `layout` is of the bytes
 };
 
-/// Reads the constants that `payload` asks for, in its order. `name` is what messages call it. Memory: that
-/// of the keys, and 200 bytes a constant. Time: in proportion to the graph's size. Errors: those of
-/// read_xnnpack_constants().
-[[nodiscard]] Result<std::vector<XnnpackConstant>> read_xnnpack_uses(const ByteSource& payload,
-                                                                     const std::string& name);
+/// Constants that a node has XNNPACK pack. With a weight cache, ExecuTorch 1.5.1 looks the packed weights up
+/// by the key of the filter, followed by that of the bias if the kernel packs it too (look_up() in
+/// XNNWeightsCache.cpp). Kernels for inputs that are quantized dynamically don't (fully-connected-nc.c and
+/// others in XNNPACK's src/operators).
+struct XnnpackPacking {
+  std::size_t filter = 0;           // a place among the constants
+  std::optional<std::size_t> bias;  // such a place; none of a node without a bias, or whose bias has no key
+  std::string node;                 // "XNNFullyConnected 3"
+};
+
+struct XnnpackUses {
+  std::vector<XnnpackConstant> constants;  // in the payload's order
+  std::vector<XnnpackPacking> packings;    // in the order of the nodes
+};
+
+/// Reads the constants that `payload` asks for. `name` is what messages call it. Memory: that
+/// of the keys, 200 bytes a constant, and 100 bytes a node that packs some. Time: in proportion to the
+/// graph's size. Errors: those of read_xnnpack_constants().
+[[nodiscard]] Result<XnnpackUses> read_xnnpack_uses(const ByteSource& payload, const std::string& name);
 
 }  // namespace etstream

@@ -60,8 +60,7 @@ void add_linear(XNNGraphT& graph, std::uint32_t filter, std::uint32_t bias, std:
   graph.xnodes.back()->xnode_union.value = new XNNFullyConnectedT(std::move(linear));
 }
 
-/// Returns a line for each constant: "KEY: USE, LAYOUT", with "in nibbles" for elements of four bits.
-std::string uses(const XNNGraphT& graph) {
+std::string payload_of(const XNNGraphT& graph) {
   flatbuffers::FlatBufferBuilder builder;
   builder.Finish(XNNGraph::Pack(builder, &graph), "XN01");
   const auto graph_size = static_cast<std::uint32_t>(builder.GetSize());
@@ -72,15 +71,33 @@ std::string uses(const XNNGraphT& graph) {
   std::memcpy(payload.data() + 10, &start, 4);
   std::memcpy(payload.data() + 14, &graph_size, 4);
   std::memcpy(payload.data() + 18, &constants, 4);
-  payload += finished(builder) + std::string(16, '\0');
+  return payload + finished(builder) + std::string(16, '\0');
+}
+
+/// Returns a line for each constant: "KEY: USE, LAYOUT", with "in nibbles" for elements of four bits.
+std::string uses(const XNNGraphT& graph) {
+  const std::string payload = payload_of(graph);
   const auto found = read_xnnpack_uses(source_of(payload), "p");
   REQUIRE_MESSAGE(found, found.error().message);
   std::string out;
-  for (const XnnpackConstant& each : *found) {
+  for (const XnnpackConstant& each : found->constants) {
     CHECK(payload.substr(each.key_position, each.key.size()) == each.key);
     out += each.key + ": " + (each.use.empty() ? "unread" : each.use) + ", " +
            (each.layout ? describe(*each.layout) : "of no layout") +
            (each.is_of_nibbles ? " in nibbles\n" : "\n");
+  }
+  return out;
+}
+
+/// Returns a line for each node that packs constants: "NODE: FILTER, BIAS".
+std::string packings(const XNNGraphT& graph) {
+  const auto found = read_xnnpack_uses(source_of(payload_of(graph)), "p");
+  REQUIRE_MESSAGE(found, found.error().message);
+  std::string out;
+  for (const XnnpackPacking& each : found->packings) {
+    out += each.node + ": " + found->constants.at(each.filter).key;
+    if (each.bias) out += ", " + found->constants.at(*each.bias).key;
+    out += "\n";
   }
   return out;
 }
@@ -108,6 +125,44 @@ TEST_CASE("constants are told by the node and the role that read them first, wit
         "output: unread, float32 [9]\n"
         "short: filter of XNNFullyConnected 1, of no layout\n"
         "seven: unread, of no layout\n");
+}
+
+TEST_CASE("a node packs a filter that has a key, with the bias if that has one") {
+  XNNGraphT graph = empty_graph();
+  const auto add_float = [&](std::uint32_t id, std::uint32_t constant) {
+    add_value(graph, tensor_of(id, XNNDatatype_xnn_datatype_fp32, {3}, constant));
+  };
+  add_float(0, 0);
+  add_float(1, add_constant(graph, "filter", 12));
+  add_float(2, add_constant(graph, "bias", 12));
+  const auto quantized =
+      tensor_of(3, XNNDatatype_xnn_datatype_qcint8, {3}, add_constant(graph, "quantized", 3));
+  add_quantized<PerChannelQuantT>(graph, quantized, add_constant(graph, "scales", 12));
+  const std::uint32_t unnamed = add_constant(graph, "", 12);
+  graph.constant_data.back()->named_key.clear();
+  add_float(4, unnamed);
+  add_linear(graph, 1, 2, 0);
+  add_linear(graph, 1, UINT32_MAX, 0);
+  add_linear(graph, 3, 4, 0);
+  add_linear(graph, 4, 2, 0);
+  add_linear(graph, 0, 2, 0);
+  _XNNNodeConvT convolution;
+  convolution.filter_id = 3;
+  convolution.bias_id = 2;
+  _XNNNode2x1T sum;
+  sum.input1_id = 1;
+  sum.input2_id = 2;
+  graph.xnodes.push_back(std::make_unique<XNodeT>());
+  graph.xnodes.back()->xnode_union.type = XNodeUnion_XNNAdd;
+  graph.xnodes.back()->xnode_union.value = new _XNNNode2x1T(sum);
+  graph.xnodes.push_back(std::make_unique<XNodeT>());
+  graph.xnodes.back()->xnode_union.type = XNodeUnion_XNNDepthwiseConv2d;
+  graph.xnodes.back()->xnode_union.value = new _XNNNodeConvT(convolution);
+  CHECK(packings(graph) ==
+        "XNNFullyConnected 0: filter, bias\n"
+        "XNNFullyConnected 1: filter\n"
+        "XNNFullyConnected 2: quantized\n"
+        "XNNDepthwiseConv2d 6: quantized, bias\n");
 }
 
 TEST_CASE("quantized constants have scales, of another type by group, and those of four bits are bytes") {
