@@ -12,6 +12,7 @@
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/schema.h"
 #include "flatbuffer/table_reader.h"
+#include "formats/pte/backends/ethos_u_payload.h"
 #include "vulkan_graph_bfbs_generated.h"
 #include "vulkan_graph_fields_generated.h"
 
@@ -172,41 +173,15 @@ Result<std::optional<BackendPayload>> read_vulkan(const ByteSource& payload, con
   return std::optional(std::move(out));
 }
 
-/// Reads blocks: a name of 16 bytes, u32 size, a byte that is 1 if the data is the key of named data, 11
-/// reserved bytes, and data up to a multiple of 16 (backends/arm/arm_vela.py of ExecuTorch 1.5.1).
-Result<std::optional<BackendPayload>> read_ethos_u(const ByteSource& payload, const std::string& name) {
-  constexpr std::uint64_t kNameSize = 16;
-  constexpr std::uint64_t kHeaderSize = 32;
-  const std::string_view first("vela_bin_stream\0", kNameSize);
-  const std::string_view last("vela_end_stream\0", kNameSize);
-  ETSTREAM_ASSIGN(const std::string begin, first_bytes(payload, kNameSize));
-  if (begin != first) return std::optional<BackendPayload>();
+Result<std::optional<BackendPayload>> read_stream(const ByteSource& payload, const std::string& name) {
+  ETSTREAM_ASSIGN(const bool is_known, is_ethos_u(payload));
+  if (!is_known) return std::optional<BackendPayload>();
+  ETSTREAM_ASSIGN(EthosUPayload stream, read_ethos_u(payload, name));
   BackendPayload out{"a stream of blocks (vela_bin_stream)", {}};
-  PagedReader reader(payload, name);
-  for (std::uint64_t position = 0; position < payload.size();) {
-    std::string header(kHeaderSize, '\0');
-    ETSTREAM_TRY(reader.read(position, std::as_writable_bytes(std::span(header))));
-    const std::uint32_t size = uint32_at(header, kNameSize);
-    const char is_external = header[kNameSize + sizeof(size)];
-    const std::uint64_t data = position + kHeaderSize;
-    if (!range_fits(data, size, payload.size())) {
-      return unexpected(ErrorCode::kCorrupt, {name, position + kNameSize},
-                        "a block inside {}, found one of {}", counted(payload.size(), "byte"), size);
-    }
-    if (is_external == 1) {
-      constexpr std::uint32_t kKeySize = 64;
-      if (size != kKeySize) {
-        return unexpected(ErrorCode::kCorrupt, {name, position + kNameSize}, "a key of {} bytes, found {}",
-                          kKeySize, size);
-      }
-      std::string key(kKeySize, '\0');
-      ETSTREAM_TRY(reader.read(data, std::as_writable_bytes(std::span(key))));
-      out.requests.push_back({std::move(key), std::nullopt});
-    }
-    if (header.starts_with(last)) return std::optional(std::move(out));
-    position = data + size + padding_to(size, 16);
+  for (EthosUBlock& block : stream.blocks) {
+    if (!block.key.empty()) out.requests.push_back({std::move(block.key), std::nullopt});
   }
-  return unexpected(ErrorCode::kCorrupt, {name, payload.size()}, "the block vela_end_stream, found the end");
+  return std::optional(std::move(out));
 }
 
 }  // namespace
@@ -216,7 +191,7 @@ Result<std::optional<BackendPayload>> read_backend_payload(std::string_view back
                                                            const std::string& name) {
   if (backend == "CudaBackend") return read_cuda(payload, name);
   if (backend == "VulkanBackend") return read_vulkan(payload, name);
-  if (backend == "EthosUBackend") return read_ethos_u(payload, name);
+  if (backend == kEthosUBackend) return read_stream(payload, name);
   return std::optional<BackendPayload>();
 }
 

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "formats/pte/backends/ethos_u_payload.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+#include "core/base/checked.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "core/io/paged_reader.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::uint64_t kNameSize = 16;
+constexpr std::uint64_t kHeaderSize = 32;
+constexpr std::uint64_t kAlignment = 16;
+constexpr std::string_view kFirst = "vela_bin_stream";
+constexpr std::string_view kLast = "vela_end_stream";
+
+class EthosUReader {
+ public:
+  EthosUReader(const ByteSource& payload, const std::string& name)
+      : reader_(payload, name), size_(payload.size()) {}
+
+  Result<EthosUPayload> run() {
+    constexpr std::size_t kMostBlocks = 1U << 14;
+    for (std::uint64_t position = 0; position < size_;) {
+      if (out_.blocks.size() == kMostBlocks) {
+        return corrupt(position, "at most {} blocks, found one more", kMostBlocks);
+      }
+      ETSTREAM_ASSIGN(const EthosUBlock block, read_block(position));
+      out_.blocks.push_back(block);
+      ETSTREAM_TRY(read_content(block));
+      position = block.offset + block.size + padding_to(block.size, kAlignment);
+      if (!block.name.starts_with(kLast)) continue;
+      if (position == size_) return std::move(out_);
+      return corrupt(position, "the end, found {}", counted(size_ - position, "byte"));
+    }
+    return corrupt(size_, "the block {}, found the end", kLast);
+  }
+
+ private:
+  template <class... Arguments>
+  [[nodiscard]] Error corrupt(std::uint64_t position, Template<Arguments...> words,
+                              const Arguments&... arguments) const {
+    return unexpected(ErrorCode::kCorrupt, {reader_.name(), position}, words, arguments...);
+  }
+
+  template <class T>
+  Result<T> value(std::uint64_t position) {
+    T out{};
+    ETSTREAM_TRY(reader_.read(position, std::as_writable_bytes(std::span(&out, 1))));
+    return out;
+  }
+
+  Result<std::string> string(std::uint64_t position, std::size_t size) {
+    std::string out(size, '\0');
+    ETSTREAM_TRY(reader_.read(position, std::as_writable_bytes(std::span(out))));
+    return out;
+  }
+
+  /// Reads the header of the block at `position`, and its key. Refuses data or padding beyond the end.
+  Result<EthosUBlock> read_block(std::uint64_t position) {
+    constexpr std::uint32_t kKeySize = 64;
+    if (size_ - position < kHeaderSize) {
+      return corrupt(position, "a block's header of {} bytes, found {}", kHeaderSize, size_ - position);
+    }
+    EthosUBlock out;
+    ETSTREAM_ASSIGN(out.name, string(position, kNameSize));
+    out.name.resize(std::min(out.name.find('\0'), out.name.size()));
+    ETSTREAM_ASSIGN(out.size, value<std::uint32_t>(position + kNameSize));
+    ETSTREAM_ASSIGN(const auto is_key, value<std::uint8_t>(position + kNameSize + sizeof(out.size)));
+    out.offset = position + kHeaderSize;
+    if (!range_fits(out.offset, out.size + padding_to(out.size, kAlignment), size_)) {
+      return corrupt(position + kNameSize, "a block inside {}, found one of {}", counted(size_, "byte"),
+                     out.size);
+    }
+    if (is_key != 1) return out;
+    if (out.size != kKeySize) {
+      return corrupt(position + kNameSize, "a key of {} bytes, found {}", kKeySize, out.size);
+    }
+    ETSTREAM_ASSIGN(out.key, string(out.offset, kKeySize));
+    return out;
+  }
+
+  /// Reads a block's content, as far as it is there. Names may go on: ExecuTorch compares their beginnings.
+  Result<void> read_content(const EthosUBlock& block) {
+    const bool is_here = block.key.empty();
+    const std::uint64_t header = block.offset - kHeaderSize;
+    if (block.name.starts_with(kFirst)) {
+      return header == 0 ? Result<void>() : corrupt(header, "{} as the first block, found it again", kFirst);
+    }
+    if (block.name.starts_with("cmd_data")) {
+      out_.command_size = is_here ? std::optional(block.size) : std::nullopt;
+      return is_here ? check_commands(block) : Result<void>();
+    }
+    if (block.name.starts_with("weight_data")) {
+      out_.weight_size = is_here ? std::optional(block.size) : std::nullopt;
+      return {};
+    }
+    if (block.name.starts_with("scratch_size")) {
+      out_.scratch_size.reset();
+      if (!is_here) return {};
+      ETSTREAM_TRY(check_size(block, sizeof(std::uint32_t)));
+      ETSTREAM_ASSIGN(out_.scratch_size, value<std::uint32_t>(block.offset));
+      return {};
+    }
+    if (block.name.starts_with("inputs")) return read_tensors(block, out_.inputs);
+    if (block.name.starts_with("outputs")) return read_tensors(block, out_.outputs);
+    if (block.name.starts_with(kLast)) return {};
+    return corrupt(header, "a block that ExecuTorch reads, such as cmd_data, found {}", quote(block.name));
+  }
+
+  [[nodiscard]] Result<void> check_size(const EthosUBlock& block, std::uint64_t least) const {
+    if (block.size >= least) return {};
+    return corrupt(block.offset - kHeaderSize + kNameSize, "{} bytes or more in block {}, found {}", least,
+                   block.name, block.size);
+  }
+
+  Result<void> check_commands(const EthosUBlock& block) {
+    ETSTREAM_TRY(check_size(block, kMagicSize));
+    ETSTREAM_ASSIGN(const std::string magic, string(block.offset, kMagicSize));
+    if (magic == "COP1" || magic == "COP2") return {};
+    return corrupt(block.offset, "commands that begin with COP1 or COP2, found {}", quote(magic));
+  }
+
+  /// Reads i32 count, and for each input or output what EthosUTensor has, each as i32.
+  Result<void> read_tensors(const EthosUBlock& block, std::vector<EthosUTensor>& out) {
+    static_assert(sizeof(EthosUTensor) == 9 * sizeof(std::int32_t));
+    constexpr std::int32_t kMost = 1 << 15;
+    out.clear();
+    if (!block.key.empty()) return {};
+    ETSTREAM_TRY(check_size(block, sizeof(std::int32_t)));
+    ETSTREAM_ASSIGN(const auto count, value<std::int32_t>(block.offset));
+    if (count < 0 || count > kMost) {
+      return corrupt(block.offset, "0 to {} {}, found {}", kMost, block.name, count);
+    }
+    const std::uint64_t entries = sizeof(EthosUTensor) * static_cast<std::uint64_t>(count);
+    ETSTREAM_TRY(check_size(block, sizeof(count) + entries));
+    out.resize(static_cast<std::size_t>(count));
+    return reader_.read(block.offset + sizeof(count), std::as_writable_bytes(std::span(out)));
+  }
+
+  static constexpr std::size_t kMagicSize = 4;
+  PagedReader reader_;
+  std::uint64_t size_;
+  EthosUPayload out_;
+};
+
+}  // namespace
+
+Result<bool> is_ethos_u(const ByteSource& payload) {
+  std::string begin(kFirst.size(), '\0');
+  if (payload.size() < begin.size()) return false;
+  ETSTREAM_TRY(payload.read_at(0, std::as_writable_bytes(std::span(begin))));
+  return begin == kFirst;
+}
+
+Result<EthosUPayload> read_ethos_u(const ByteSource& payload, const std::string& name) {
+  return EthosUReader(payload, name).run();
+}
+
+}  // namespace etstream
