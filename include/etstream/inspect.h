@@ -17,6 +17,7 @@
 #include "etstream/bundled_program_file.h"
 #include "etstream/byte_source.h"
 #include "etstream/checkpoint.h"
+#include "etstream/delegate_payloads.h"
 #include "etstream/duplicates.h"
 #include "etstream/export.h"
 #include "etstream/file_contents.h"
@@ -78,7 +79,7 @@ struct FileInspection {
   KeyNames names;                                 // of the options, or beside the file
   std::vector<NamedTensorData> named_data;        // of tensor data
   std::vector<NamedDataInfo> program_data;        // of the program, and then what it lacks
-  std::vector<std::string> named_data_users;      // delegates that use named data, and how much
+  std::vector<DelegatePayload> payloads;          // of the program's delegates
   std::vector<std::pair<std::string, std::string>> metadata;  // of the program: keys, values for people
   std::vector<BundledProgramFile::Suite> suites;
   std::optional<XnnpackCacheInfo> xnnpack_cache;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream extract FILE [--program OUT.pte] [--segment N -o OUT] [--tensor KEY -o OUT] [--cases DIR]
+// etstream extract FILE [--program OUT.pte] [--segment N -o OUT] [--delegate N [--part NAME] -o OUT]
+//                       [--tensor KEY -o OUT] [--cases DIR]
 #include <deque>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "etstream/bundled_program_file.h"
 #include "etstream/case_files.h"
 #include "etstream/checkpoint.h"
+#include "etstream/delegate_payloads.h"
 #include "etstream/file_kind.h"
 #include "etstream/native_package_file.h"
 #include "etstream/program.h"
@@ -26,6 +28,8 @@ struct ExtractArguments : WriteOptions {
   std::string file;
   std::string program;
   std::optional<std::uint64_t> segment;
+  std::optional<std::uint64_t> delegate;
+  std::optional<std::string> part;
   std::optional<std::string> tensor;
   std::string output;
   std::string cases;
@@ -78,6 +82,26 @@ Result<Part> segment_part(const ExtractArguments& arguments, const ProgramFile& 
   return Part{arguments.output, text("segment {}", *arguments.segment), std::move(source)};
 }
 
+Result<Part> delegate_part(const ExtractArguments& arguments, const ProgramFile& program) {
+  ETSTREAM_ASSIGN(const auto payloads, read_delegate_payloads(program));
+  if (*arguments.delegate >= payloads.size()) {
+    return error_in(ErrorCode::kNotFound, arguments.file,
+                    "there is no delegate's data {}; the program has {}", *arguments.delegate,
+                    payloads.size());
+  }
+  const DelegatePayload& payload = payloads[static_cast<std::size_t>(*arguments.delegate)];
+  const std::string what = text("data of delegate {}", *arguments.delegate);
+  if (!arguments.part) return Part{arguments.output, what, payload.data};
+  auto part = part_of(payload, *arguments.part);
+  if (!part) return about(std::move(part).error(), arguments.file);
+  return Part{arguments.output, text("{} of the {}", quote(*arguments.part), what), std::move(part).value()};
+}
+
+/// Returns the part of a program that goes to --output.
+Result<Part> program_part(const ExtractArguments& arguments, const ProgramFile& program) {
+  return arguments.delegate ? delegate_part(arguments, program) : segment_part(arguments, program);
+}
+
 Result<void> extract_tensor(const ExtractArguments& arguments) {
   ETSTREAM_ASSIGN(const Checkpoint weights, open_checkpoint(arguments.file, {.partial = arguments.partial}));
   for (const CheckpointTensor& tensor : weights.tensors) {
@@ -94,30 +118,32 @@ Result<void> extract_command(const ExtractArguments& arguments) {
   const auto kind = file_kind(file);
   if (kind && *kind == FileKind::kProgram && arguments.program.empty() && arguments.cases.empty()) {
     ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(file));
-    ETSTREAM_ASSIGN(const Part segment, segment_part(arguments, program));
-    return extract_to(arguments, {segment});
+    ETSTREAM_ASSIGN(const Part part, program_part(arguments, program));
+    return extract_to(arguments, {part});
   }
-  if (kind && *kind == FileKind::kNativePackage && arguments.cases.empty() && !arguments.segment) {
+  if (kind && *kind == FileKind::kNativePackage && arguments.cases.empty() && !arguments.segment &&
+      !arguments.delegate) {
     ETSTREAM_ASSIGN(const NativePackageFile package, NativePackageFile::open(file));
     return extract_to(arguments, {{arguments.program, "graph", package.graph()}});
   }
   ETSTREAM_ASSIGN(const BundledProgramFile bundle, BundledProgramFile::open(file));
   std::vector<Part> parts;
   if (!arguments.program.empty()) parts.push_back({arguments.program, "program", bundle.program()});
-  if (arguments.segment) {
+  if (arguments.segment || arguments.delegate) {
     ETSTREAM_ASSIGN(const ProgramFile program, bundle.open_program());
-    ETSTREAM_ASSIGN(parts.emplace_back(), segment_part(arguments, program));
+    ETSTREAM_ASSIGN(parts.emplace_back(), program_part(arguments, program));
   }
   return extract_to(arguments, parts, &bundle);
 }
 
 void check_extract(const CLI::App& command, const ExtractArguments&) {
-  const bool needs_output = command.count("--segment") + command.count("--tensor") > 0;
+  const bool needs_output =
+      command.count("--segment") + command.count("--delegate") + command.count("--tensor") > 0;
   if (!needs_output && command.count("--program") + command.count("--cases") == 0) {
-    throw CLI::RequiredError("--program, --segment, --tensor or --cases");
+    throw CLI::RequiredError("--program, --segment, --delegate, --tensor or --cases");
   }
   if (command.count("--output") > 0 && !needs_output) {
-    throw CLI::RequiresError("--output", "--segment or --tensor");
+    throw CLI::RequiresError("--output", "--segment, --delegate or --tensor");
   }
 }
 
@@ -128,13 +154,18 @@ void add_extract_command(CLI::App& app, ChosenCommand& chosen) {
       app, chosen, "extract", "Take a program, a bundle or weights apart", extract_command, check_extract);
   command
       .add_option("FILE", arguments.file,
-                  "A bundle (.bpte); for --program also a package (.ptn), for --segment a program (.pte), "
-                  "for --tensor any checkpoint, as for ptd")
+                  "A bundle (.bpte); for --program also a package (.ptn), for --segment and --delegate a "
+                  "program (.pte), for --tensor any checkpoint, as for ptd")
       ->required();
   auto* program = add_option(command, "--program", "OUT.pte", arguments.program,
                              "Write the program, or a package's graph; - is standard output");
   auto* segment =
       add_number(command, "--segment", arguments.segment, "Write this segment of the program to --output");
+  auto* delegate = add_number(command, "--delegate", arguments.delegate,
+                              "Write the data of this delegate, by its number in inspect, to --output");
+  add_option(command, "--part", kName, arguments.part,
+             "Write only this part of the delegate's data, by its name in inspect")
+      ->needs(delegate);
   auto* tensor =
       add_option(command, "--tensor", kName, arguments.tensor, "Write the data of this name to --output");
   auto* output = add_option(command, "-o,--output", "OUT", arguments.output,
@@ -144,8 +175,9 @@ void add_extract_command(CLI::App& app, ChosenCommand& chosen) {
   add_partial_option(command, arguments.partial);
   add_limits(command, arguments).front()->excludes(cases);
   command.add_flag("--no-sync", arguments.no_sync, "Leave what is written to the page cache, as cp does");
-  segment->needs(output);
-  tensor->needs(output)->excludes(program)->excludes(segment)->excludes(cases);
+  segment->needs(output)->excludes(delegate);
+  delegate->needs(output);
+  tensor->needs(output)->excludes(program)->excludes(segment)->excludes(delegate)->excludes(cases);
 }
 
 }  // namespace etstream::cli

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "cli/commands.h"
@@ -136,6 +137,37 @@ void print_named_data(const std::vector<NamedDataInfo>& listed) {
   print_rest(rows, listed.size(), "more key");
 }
 
+std::string text_of(const PayloadFact& fact) {
+  const auto* number = std::get_if<std::int64_t>(&fact.value);
+  return text("{} = {}", printable(fact.name),
+              number ? text("{}", *number) : printable(std::get<std::string>(fact.value)));
+}
+
+/// Prints the data of delegates, with the numbers by which extract takes them.
+void print_payloads(const std::vector<DelegatePayload>& payloads) {
+  if (payloads.empty()) return;
+  say("\ndata of delegates\n");
+  const std::size_t rows = std::min(kMostParts, payloads.size());
+  for (std::size_t i = 0; i < rows; ++i) {
+    const DelegatePayload& payload = payloads[i];
+    std::string said = payload.format.empty() ? "" : ": " + payload.format;
+    if (payload.keys > 0) said += text(", with {} of named data", counted(payload.keys, "key"));
+    say("{:14}  {}. method {}, delegate {} ({}){}\n", payload.data.size(), i, quote(payload.method),
+        payload.delegate, printable(payload.backend), said);
+    const std::size_t facts = std::min(kMostRows, payload.facts.size());
+    for (std::size_t j = 0; j < facts; ++j) say("{:16}  {}\n", "", text_of(payload.facts[j]));
+    print_more(payload.facts.size(), "more fact");
+    const std::size_t parts = std::min(kMostRows, payload.parts.size());
+    for (std::size_t j = 0; j < parts; ++j) {
+      const PayloadPart& part = payload.parts[j];
+      say("{:14}    {} at {}{}\n", part.size, printable(part.name), part.offset,
+          part.key.empty() ? "" : ", a key of named data");
+    }
+    print_more(payload.parts.size(), "more part");
+  }
+  print_rest(rows, payloads.size(), "more payload");
+}
+
 void print_totals(const ProgramSummary& summary) {
   say("\nflatbuffer {}, {} of {}, {} with {} of padding before them\n",
       readable_size(summary.flatbuffer_size), counted(summary.constants, "constant"),
@@ -172,8 +204,7 @@ void print_inspection(const std::string& file, const FileInspection& found) {
     print_method(found.methods[i], found.program->methods[i]);
   }
   print_named_data(found.program_data);
-  if (!found.named_data_users.empty()) say("\n");
-  for (const std::string& user : found.named_data_users) say("{}\n", printable(user));
+  print_payloads(found.payloads);
   if (!found.metadata.empty()) say("\nmetadata\n");
   for (const auto& [key, value] : found.metadata) say("  {} = {}\n", printable(key), printable(value));
   if (found.program) print_totals(*found.program);

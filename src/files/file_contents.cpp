@@ -10,6 +10,7 @@
 #include "core/base/try.h"
 #include "core/io/file_budget.h"
 #include "core/io/paged_reader.h"
+#include "etstream/delegate_payloads.h"
 #include "etstream/program_graph.h"
 #include "files/any_file.h"
 #include "formats/pte/program_model.h"
@@ -100,6 +101,16 @@ Result<void> add_contents(const ProgramFile& program, Collector& out) {
   for (std::uint32_t i = 0; i < methods.size(); ++i) {
     ETSTREAM_ASSIGN(const ProgramGraph graph, ProgramGraph::read(program, i));
     add_graph_contents(graph, out);
+  }
+  ETSTREAM_ASSIGN(const auto payloads, read_delegate_payloads(program));
+  for (const DelegatePayload& payload : payloads) {
+    for (const PayloadPart& part : payload.parts) {
+      ETSTREAM_ASSIGN(const ByteSource data, payload.data.slice(part.offset, part.size));
+      out.add(data, {.kind = ContentKind::kDelegate,
+                     .name = text("{} / delegate {} / {}", printable(payload.method), payload.delegate,
+                                  printable(part.name)),
+                     .detail = payload.format});
+    }
   }
   ETSTREAM_ASSIGN(auto named_data, pte::read_named_data(program.model()));
   for (pte::NamedPayload& named : named_data) {

@@ -16,7 +16,6 @@
 #include "files/named_data_info.h"
 #include "files/weight_paths.h"
 #include "formats/checkpoint/weight_sets.h"
-#include "formats/pte/backends/data_requests.h"
 #include "formats/tensor/dimensions.h"
 
 namespace etstream {
@@ -80,11 +79,7 @@ Result<void> add_program(const ProgramFile& program, std::string_view prefix, st
   add_part(inspection, text("{}flatbuffer", prefix), base, program.flatbuffer_size());
   ETSTREAM_ASSIGN(const auto segments, program.segments());
   add_segments(segments, prefix, base, inspection);
-  ETSTREAM_ASSIGN(const auto delegates, read_recognised_delegates(program));
-  for (const RecognisedDelegate& delegate : delegates) {
-    inspection.named_data_users.push_back(
-        text("{}: {}, with {} of named data", delegate.asker, delegate.what, counted(delegate.keys, "key")));
-  }
+  ETSTREAM_ASSIGN(inspection.payloads, read_delegate_payloads(program));
   ETSTREAM_ASSIGN(inspection.program_data, read_named_data_info(program, base, names));
   ETSTREAM_ASSIGN(const auto metadata, read_metadata(program));
   for (const MetadataEntry& entry : metadata) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
+#include <variant>
 
 #include "core/base/text.h"
 #include "core/base/try.h"
@@ -60,6 +61,28 @@ static void to_json(Json& out, const XnnpackCacheEntry& entry) {
 
 static void to_json(Json& out, const XnnpackCacheInfo& cache) {
   out = {{"index_offset", cache.index_offset}, {"dead_bytes", cache.dead_bytes}, {"entries", cache.entries}};
+}
+
+static void to_json(Json& out, const PayloadPart& part) {
+  out = {{"name", part.name}, {"offset", part.offset}, {"size", part.size}};
+  if (!part.key.empty()) out["key"] = part.key;
+}
+
+static void to_json(Json& out, const PayloadFact& fact) {
+  out = {{"name", fact.name}};
+  std::visit([&](const auto& value) { out["value"] = value; }, fact.value);
+}
+
+static void to_json(Json& out, const DelegatePayload& payload) {
+  out = {{"method", payload.method},
+         {"delegate", payload.delegate},
+         {"backend", payload.backend},
+         {"size", payload.data.size()}};
+  if (payload.format.empty()) return;
+  out["format"] = payload.format;
+  out["keys"] = payload.keys;
+  out["parts"] = payload.parts;
+  out["facts"] = payload.facts;
 }
 
 static void to_json(Json& out, const ProgramSummary::Segment& entry) {
@@ -157,7 +180,7 @@ Json inspection_to_json(const std::string& file, const FileInspection& found, bo
     for (std::size_t i = 0; i < found.parts.size(); ++i) out["parts"][i]["file"] = found.parts[i].file;
   }
   if (!found.notes.empty()) out["notes"] = full_messages(found.notes, words);
-  if (!found.named_data_users.empty()) out["named_data_users"] = found.named_data_users;
+  if (!found.payloads.empty()) out["payloads"] = found.payloads;
   for (const auto& [key, value] : found.metadata) out["metadata"].push_back({{"key", key}, {"value", value}});
   if (found.program) out["program"] = *found.program;
   if (!found.named_data.empty()) out["named_data"] = found.named_data;

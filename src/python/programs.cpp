@@ -18,6 +18,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/bundled_program_file.h"
+#include "etstream/delegate_payloads.h"
 #include "etstream/program_changes.h"
 #include "etstream/program_description.h"
 #include "etstream/program_input.h"
@@ -172,6 +173,42 @@ void bind_programs(nb::module_& module) {
         return text("<etstream.Segment of {} at {}: {}>", counted(self.size, "byte"), self.offset,
                     self.use.empty() ? "of no use" : self.use);
       });
+  nb::class_<DelegatePayload>(module, "DelegatePayload",
+                              "The data of a delegate, which the first method that uses it gives it to.")
+      .def_ro("method", &DelegatePayload::method, "The name of that method.")
+      .def_ro("delegate", &DelegatePayload::delegate, "The delegate's index in that method.")
+      .def_ro("backend", &DelegatePayload::backend, "The backend's id: 'EthosUBackend'.")
+      .def_ro("data", &DelegatePayload::data, "The bytes, which stay where they are.")
+      .def_ro(
+          "format", &DelegatePayload::format,
+          "What the data is, as far as it is known: 'a stream of blocks (vela_bin_stream)'; otherwise ''.")
+      .def_prop_ro(
+          "parts",
+          [](const DelegatePayload& self) {
+            std::vector<std::string> out;
+            for (const PayloadPart& part : self.parts) out.push_back(part.name);
+            return out;
+          },
+          "The names of its parts; several may have one name.")
+      .def_prop_ro(
+          "facts",
+          [](const DelegatePayload& self) {
+            std::map<std::string, std::variant<std::int64_t, std::string>> out;
+            for (const PayloadFact& fact : self.facts) out.try_emplace(fact.name, fact.value);
+            return out;
+          },
+          "What the data says of itself: {'scratch_size': 896}.")
+      .def(
+          "part",
+          [](const DelegatePayload& self, const std::string& name) {
+            return without_gil([&] { return part_of(self, name); });
+          },
+          nb::arg("name"),
+          "Returns the bytes of the first part of this name. Raises NoSuchNameError if there is none.")
+      .def("__repr__", [](const DelegatePayload& self) {
+        return text("<etstream.DelegatePayload of {} for {}: {}>", counted(self.data.size(), "byte"),
+                    printable(self.backend), self.format.empty() ? "not known" : self.format);
+      });
   nb::class_<ProgramFile>(module, "ProgramFile",
                           "A program (.pte), open: a file, or what is in a bundle (.bpte). Holds at most 512 "
                           "KiB of it in memory. May be used by several threads at once.")
@@ -183,6 +220,10 @@ void bind_programs(nb::module_& module) {
           "version", [](const ProgramFile& self) { return without_gil([&] { return self.version(); }); },
           "Of the schema.")
       .def_prop_ro("segments", &segments_of, "By their indices. Read again at each use.")
+      .def_prop_ro(
+          "payloads",
+          [](const ProgramFile& self) { return without_gil([&] { return read_delegate_payloads(self); }); },
+          "The data of delegates, each once, in the order of inspect(). Read again at each use.")
       .def_prop_ro(
           "metadata",
           [](const ProgramFile& self) {

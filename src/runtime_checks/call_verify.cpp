@@ -67,9 +67,12 @@ Result<const std::vector<XnnpackArgument>*> verify_payload(MethodCalls& calls, c
     ETSTREAM_ASSIGN(found->second, verify_xnnpack(payload, name, named_data, calls.findings()));
     return arguments;
   }
-  // The data of other backends may name the named data that they take.
   const auto read = read_backend_payload(id, payload, name);
-  if (!read) ETSTREAM_TRY(note_corrupt(read.error(), calls.findings()));
+  if (!read) {
+    ETSTREAM_TRY(note_corrupt(read.error(), calls.findings()));
+  } else if (const std::string_view beginning = beginning_of_payloads(id); !*read && !beginning.empty()) {
+    add_warning(calls.findings(), text("{}: expected data that begins with {}", name, beginning));
+  }
   return arguments;
 }
 

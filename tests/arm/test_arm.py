@@ -10,11 +10,13 @@ import copy
 import filecmp
 import os
 import runpy
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import arm_models
 import phases
@@ -25,6 +27,7 @@ from etrecords import entries
 from executorch.backends.arm.scripts import aot_arm_compiler as arm
 from executorch.devtools.etrecord import parse_etrecord
 from executorch.exir import to_edge
+from tosa.TosaGraph import TosaGraph
 
 import etstream.aot_arm_compiler
 import etstream.executorch
@@ -78,6 +81,60 @@ def test_external_blocks_are_what_executorch_writes_by_itself(compiled: dict[str
     assert_same_files(compiled, "external/weights.ptd", 1)
     folder = compiled["etstream"] / "external"
     assert etstream.verify(folder / "model.pte", folder / "commands.ptd", folder / "weights.ptd")
+
+
+def blocks_of(stream: bytes) -> dict[str, tuple[int, bytes, bool]]:
+    """Returns the blocks of a stream of Vela's, each with the offset of its data and whether that is a key."""
+    out, at = {}, 0
+    while at < len(stream):
+        name, size, is_key = struct.unpack_from("<16sIB", stream, at)
+        at += 32
+        out[name.rstrip(b"\0").decode()] = (at, stream[at : at + size], is_key == 1)
+        at += (size + 15) // 16 * 16
+    return out
+
+
+def only_payload(program: Path) -> tuple[dict[str, Any], bytes]:
+    """Returns how inspect() describes the data of the only delegate, and the data."""
+    (described,) = etstream.inspect(program)["payloads"]
+    (payload,) = etstream.ProgramFile(program).payloads
+    return described, bytes(payload.data)
+
+
+@pytest.mark.parametrize("file", ["cnn_arm_delegate_ethos-u55-128", "cnn_arm_delegate_ethos-u85-256", "external/model"])
+def test_a_stream_of_velas_is_told_by_its_blocks(file: str, compiled: dict[str, Path]) -> None:
+    described, payload = only_payload(compiled["executorch"] / f"{file}.pte")
+    blocks = blocks_of(payload)
+    assert [(each["name"], each["offset"], each["size"], "key" in each) for each in described["parts"]] == [
+        (name, offset, len(data), is_key) for name, (offset, data, is_key) in blocks.items()
+    ]
+    facts = {each["name"]: each["value"] for each in described["facts"]}
+    assert facts["scratch_size"] == struct.unpack("<I", blocks["scratch_size"][1])[0]
+    is_external = file.startswith("external")
+    assert facts.get("weight_size") == (None if is_external else len(blocks["weight_data"][1]))
+    count, *numbers = struct.unpack("<10i", blocks["inputs"][1])
+    assert count == 1
+    *shape, width, offset, region = numbers
+    assert facts["input 0"] == f"{shape} of {width} bytes each, at {offset} in region {region}"
+    assert described["keys"] == (2 if is_external else 0)
+
+
+@pytest.mark.parametrize("target", ["TOSA-1.0+FP", "TOSA-1.0+INT"])
+def test_a_graph_of_tosas_is_told_by_its_constants(target: str, compiled: dict[str, Path]) -> None:
+    described, payload = only_payload(compiled["executorch"] / f"cnn_arm_delegate_{target}.pte")
+    graph = TosaGraph.GetRootAs(payload, 0)
+    block = graph.Regions(0).Blocks(0)
+    tensors = [block.Tensors(i) for i in range(block.TensorsLength())]
+    constants = {each.Name().decode(): each.DataAsNumpy().tobytes() for each in tensors if each.DataLength() > 0}
+    found = {each["name"]: payload[each["offset"] : each["offset"] + each["size"]] for each in described["parts"]}
+    assert found == constants
+    assert {each["name"]: each["value"] for each in described["facts"]} == {
+        "version": "1.0.0",
+        "operators": block.OperatorsLength(),
+        "tensors": len(tensors),
+        "constants": len(constants),
+    }
+    assert not etstream.verify(compiled["executorch"] / f"cnn_arm_delegate_{target}.pte").warnings
 
 
 @pytest.fixture

@@ -79,6 +79,10 @@ class Etstream:
         """Returns the bytes of a program's segment."""
         return self._run("extract", file, "--segment", str(index), "-o", "-")
 
+    def extract_delegate(self, file: Path, part: str | None = None) -> bytes:
+        """Returns the data of the program's first delegate, or a part of it."""
+        return self._run("extract", file, "--delegate", "0", *(["--part", part] if part else []), "-o", "-")
+
     def extract_tensor(self, file: Path, key: str) -> bytes:
         """Returns the data of this name in a tensor data file."""
         return self._run("extract", file, "--tensor", key, "-o", "-")

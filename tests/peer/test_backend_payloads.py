@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shows that payloads of CUDA, Vulkan and Ethos-U tell which named data they use, and that missing data is found."""
+"""Shows that payloads tell what they are, their parts and which named data they use, and that missing data is found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 import torch
 from command import Etstream
+from executorch.backends.apple.coreml import executorchcoreml
+from executorch.backends.apple.coreml.partition import CoreMLPartitioner
 from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
+from executorch.backends.vulkan.serialization.vulkan_graph_serialize import VulkanDelegateHeader
 from executorch.exir import ExecutorchProgramManager, to_edge_transform_and_lower
 from executorch.exir._serialize._named_data_store import NamedDataStore
 from executorch.exir.backend.backend_details import (
@@ -103,18 +106,18 @@ def saved(manager: ExecutorchProgramManager, folder: Path) -> list[Path]:
 @pytest.mark.parametrize(
     ("backend", "payload", "named", "what"),
     [
-        ("CudaBackend", cuda_payload, {"so_blob": b"so", KEY: WEIGHT}, "weights by name (ETCUDAFQN3), with 2 keys"),
+        ("CudaBackend", cuda_payload, {"so_blob": b"so", KEY: WEIGHT}, "weights by name (ETCUDAFQN3)"),
         (
             "CudaBackend",
             cuda_payload_of_two_libraries,
             {"so_blob": b"so", "so_90": b"so", KEY: WEIGHT},
-            "weights by name (ETCUDAFQN5), with 3 keys",
+            "weights by name (ETCUDAFQN5)",
         ),
         (
             "EthosUBackend",
             ethos_u_payload,
             {BLOCK_KEY: WEIGHT},
-            "a stream of blocks (vela_bin_stream), with 1 key",
+            "a stream of blocks (vela_bin_stream)",
         ),
     ],
 )
@@ -130,7 +133,10 @@ def test_named_data_is_told_by_the_payload(
     monkeypatch.setitem(globals(), "PAYLOAD", payload())
     monkeypatch.setitem(globals(), "NAMED", named)
     program, *weights = saved(exported(Everything(backend)), tmp_path)
-    assert etstream.inspect(program)["named_data_users"] == [f"method 'forward', delegate 0 ({backend}): {what} of named data"]
+    (found,) = etstream.inspect(program)["payloads"]
+    assert (found["method"], found["delegate"], found["backend"]) == ("forward", 0, backend)
+    assert (found["format"], found["keys"], found["size"]) == (what, len(named), len(payload()))
+    assert etstream.extract_delegate(program) == payload()
     assert etstream.verify(program).errors == []
     assert etstream.verify(program, *weights).errors == []
     assert etstream.verify(program, *weights).warnings == []
@@ -156,13 +162,45 @@ def test_named_data_is_told_by_the_payload(
     assert len(errors) == 1 and f"delegate 0 ({backend})" in errors[0], errors
 
 
-def test_vulkan_s_graph_tells_its_named_data(etstream: Etstream, tmp_path: Path) -> None:
+def test_vulkan_s_graph_tells_its_parts_and_named_data(etstream: Etstream, tmp_path: Path) -> None:
     program, *weights = saved(exported(VulkanPartitioner()), tmp_path)
     assert weights == []
-    (user,) = etstream.inspect(program)["named_data_users"]
-    assert user.startswith("method 'forward', delegate 0 (VulkanBackend): a graph (VH00), with ")
+    (found,) = etstream.inspect(program)["payloads"]
+    assert (found["backend"], found["format"]) == ("VulkanBackend", "a graph (VH00)")
+    assert found["keys"] > 0
+    header = VulkanDelegateHeader.from_bytes(etstream.extract_delegate(program)[:30])
+    assert [(each["name"], each["offset"], each["size"]) for each in found["parts"]] == [
+        ("graph", header.flatbuffer_offset, header.flatbuffer_size),
+        ("data", header.bytes_offset, header.bytes_size),
+    ]
+    assert etstream.extract_delegate(program, "graph")[4:8] == b"VK00"
     assert etstream.verify(program).errors == []
     etstream.pte(program, tmp_path / "thin.pte", "--constants-to", str(tmp_path / "w.ptd"))
     assert etstream.verify(tmp_path / "thin.pte", tmp_path / "w.ptd").errors == []
     outcome = etstream.attempt("verify", tmp_path / "thin.pte")
     assert "to come from a tensor data file" in outcome.stdout.decode(), outcome
+
+
+def test_core_ml_s_folder_is_taken_apart(etstream: Etstream, tmp_path: Path) -> None:
+    program, *_ = saved(exported(CoreMLPartitioner()), tmp_path)
+    assert etstream.verify(program).warnings == []
+    (tmp_path / "theirs").mkdir()
+    executorchcoreml.unflatten_directory_contents(etstream.extract_delegate(program), str(tmp_path / "theirs"))
+    (root,) = (tmp_path / "theirs").iterdir()
+    theirs = {str(file.relative_to(root)): file.read_bytes() for file in root.rglob("*") if file.is_file()}
+    (found,) = etstream.inspect(program)["payloads"]
+    assert found["format"] == "a folder of files"
+    assert {each["name"] for each in found["parts"]} == set(theirs)
+    assert {name: etstream.extract_delegate(program, name) for name in theirs} == theirs
+
+
+def test_a_payload_that_begins_in_another_way_is_a_warning(
+    etstream: Etstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "PAYLOAD", b"something else")
+    program, *_ = saved(exported(Everything("EthosUBackend")), tmp_path)
+    found = etstream.verify(program)
+    assert found.errors == []
+    expected = "method 'forward', delegate 0 (EthosUBackend): expected data that begins with vela_bin_stream"
+    assert [warning for warning in found.warnings if expected in warning]
+    assert "format" not in etstream.inspect(program)["payloads"][0]

@@ -186,6 +186,28 @@ def test_both_files_appear_or_none(tmp_path: Path, program: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_data_of_a_delegate_is_extracted(command: Command, folder: Path) -> None:
+    program = Path(__file__).parents[1] / "golden" / "delegated_program" / "program.pte"
+    command("extract", program, "--delegate", "0", "-o", folder / "payload")
+    etstream.extract(program, output := folder / "extracted", delegate=0)
+    assert output.read_bytes() == (folder / "payload").read_bytes()
+    etstream.extract(program, output, delegate=0, part="graph")
+    assert output.read_bytes() == (folder / "payload").read_bytes()[32:712]
+    (payload,) = etstream.ProgramFile(program).payloads
+    assert (payload.method, payload.delegate, payload.backend) == ("forward", 0, "XnnpackBackend")
+    assert (payload.format, payload.parts, payload.facts) == ("a graph (XH00)", ["graph", "constants"], {"nodes": 1})
+    assert bytes(payload.part("graph")) == output.read_bytes()
+    assert repr(payload) == "<etstream.DelegatePayload of 720 bytes for XnnpackBackend: a graph (XH00)>"
+    with pytest.raises(etstream.NoSuchNameError, match="there is no delegate's data 1; the program has 1"):
+        etstream.extract(program, output, delegate=1)
+    with pytest.raises(etstream.NoSuchNameError, match="has no part 'weights'; it has 'graph', 'constants'"):
+        etstream.extract(program, output, delegate=0, part="weights")
+    with pytest.raises(etstream.InvalidArgumentError, match="not several"):
+        etstream.extract(program, output, delegate=0, segment=0)
+    with pytest.raises(etstream.InvalidArgumentError, match="give delegate too"):
+        etstream.extract(program, output, part="graph")
+
+
 def test_constants_in_the_flatbuffer_are_extracted(command: Command, folder: Path, program: Path) -> None:
     schema = etstream.ExactJson(SCHEMA)
     schema.decompile(program, folder / "inline.json")

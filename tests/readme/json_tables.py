@@ -91,7 +91,7 @@ COMMANDS = {
 }
 # The fields of programs with branches, and with delegates of other backends, which no file here has, and those of blocks
 # in a heap, which not each build has.
-UNSEEN = {"calls[].destination", "named_data_users", *(f"blocks[].{field}" for field in ("process", "callers", "size", "blocks", "repeated"))}
+UNSEEN = {"calls[].destination", "payloads[].parts[].key", *(f"blocks[].{field}" for field in ("process", "callers", "size", "blocks", "repeated"))}
 
 # A script that reports a phase as programs do.
 PHASE = """read seconds rest </proc/uptime

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeGuard
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeGuard, TypeVar
 
 from etstream import _core
 from etstream._arguments import alignment, asked, by_name, names, size
@@ -161,47 +161,63 @@ def extract(
     output: OutputLike,
     *,
     segment: int | None = None,
+    delegate: int | None = None,
+    part: str | None = None,
     tensor: str | None = None,
     partial: bool = False,
     sync: bool = True,
     progress: Progress | bool | None = None,
 ) -> _core.FilePlan:
-    """Writes a part of a file: the program of a bundle, or a segment, or a tensor's data.
+    """Writes a part of a file: the program of a bundle, or a segment, a delegate's data, or a tensor's data.
 
     Args:
-        file: a source: a bundle (.bpte); for a segment also a program (.pte). For a tensor the path of any
-            checkpoint, as for write_tensor_data().
+        file: a source: a bundle (.bpte); for a segment or a delegate also a program (.pte). For a tensor the path of
+            any checkpoint, as for write_tensor_data().
         output: where the part goes.
         segment: the index of a segment of the program.
+        delegate: the index of a delegate's data in ProgramFile.payloads.
+        part: the name of a part of the delegate's data, to write only that.
         tensor: the name of a tensor.
         partial: look for the tensor only in this file of a set; see Checkpoint.
 
     Returns the plan, whose size is that of the part. BundledProgramFile.write_test_cases() writes test cases.
 
     Raises:
-        NoSuchNameError: there is no such segment or tensor.
+        NoSuchNameError: there is no such segment, delegate, part or tensor.
         CorruptError: the file is damaged.
-        InvalidArgumentError: both a segment and a tensor are asked for.
+        InvalidArgumentError: several of a segment, a delegate and a tensor are asked for; a part without a delegate.
     """
-    if segment is not None and tensor is not None:
-        raise InvalidArgumentError("a segment or a tensor is written to an output, not both")
+    if sum(each is not None for each in (segment, delegate, tensor)) > 1:
+        raise InvalidArgumentError("a segment, a delegate's data or a tensor is written to an output, not several")
+    if part is not None and delegate is None:
+        raise InvalidArgumentError("a part is that of a delegate's data: give delegate too")
     with _core.Inputs():
-        plan = _core.FilePlan.copy(_part_of(file, segment, tensor, partial))
+        plan = _core.FilePlan.copy(_part_of(file, segment, delegate, part, tensor, partial))
         plan.write(output, sync=sync, progress=progress)
     return plan
 
 
-def _part_of(file: Any, segment: int | None, tensor: str | None, partial: bool) -> _core.Source:
+Entry = TypeVar("Entry")
+
+
+def _entry_of(program: _core.ProgramFile, what: str, entries: Sequence[Entry], number: int) -> Entry:
+    if not 0 <= number < len(entries):
+        raise NoSuchNameError.about(program.file.name, f"there is no {what} {number}; the program has {len(entries)}")
+    return entries[number]
+
+
+def _part_of(
+    file: Any, segment: int | None, delegate: int | None, part: str | None, tensor: str | None, partial: bool
+) -> _core.Source:
     if tensor is not None:
         return _core.Checkpoint(file, partial)[tensor].data
-    if segment is None:
+    if segment is None and delegate is None:
         return _core.BundledProgramFile(file).program
     program = _core.ProgramFile(file)
-    segments = program.segments
-    if not 0 <= segment < len(segments):
-        found = f"there is no segment {segment}; the program has {len(segments)}"
-        raise NoSuchNameError.about(program.file.name, found)
-    return segments[segment].data
+    if segment is not None:
+        return _entry_of(program, "segment", program.segments, segment).data
+    payload = _entry_of(program, "delegate's data", program.payloads, delegate or 0)
+    return payload.data if part is None else payload.part(part)
 
 
 def sources_of(given: Any) -> list[Any]:

@@ -175,7 +175,8 @@ def inspect(
     Returns:
         "file", "format", "size", "version", "metadata_size", "bytes_read"; "parts", in file order, each with "name",
         "offset", "size" and "alignment"; "methods", with their inputs and outputs; "suites" of test cases. A file with
-        a program also has "program", a summary. A file with weights, and a program that has named data or asks for
+        a program also has "program", a summary, and "payloads", the data of delegates, with what it is, its "parts" and
+        its "facts". A file with weights, and a program that has named data or asks for
         some, has "named_data"; in a program, each entry has the "name" of its key, if known, and "asked_by" says who
         asks for it. "duplicates" are there if asked for. Several files have "files", with their sizes, and each part
         has the index of its "file"; "notes" tell of the set that a file belongs to. Sizes and offsets are in bytes.

@@ -11,10 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "core/base/try.h"
 #include "etstream/program_changes.h"
 #include "etstream/tensor_data.h"
 #include "file_bytes.h"
-#include "formats/pte/backends/xnnpack_payload.h"
+#include "formats/pte/backends/backend_payload.h"
 #include "program_generated.h"
 #include "test_errors.h"
 
@@ -271,9 +272,14 @@ TEST_CASE("of constants of one key ExecuTorch compares the first alone, and all 
                 "method (0x24)\n"));
 }
 
+Result<std::vector<NamedDataRequest>> read_constants(const std::string& payload) {
+  ETSTREAM_ASSIGN(const auto read, read_backend_payload(kXnnpackBackend, source_of(payload), "p"));
+  return read->requests;
+}
+
 TEST_CASE("an XNNPACK payload names the constants that it asks for, with their sizes") {
   const std::string payload = delegated_program().substr(kPayload, kPayloadSize);
-  const auto constants = read_xnnpack_constants(source_of(payload), "p");
+  const auto constants = read_constants(payload);
   REQUIRE_MESSAGE(constants, constants.error().message);
   REQUIRE(constants->size() == 2);
   CHECK((*constants)[0].size == 48);
@@ -282,7 +288,7 @@ TEST_CASE("an XNNPACK payload names the constants that it asks for, with their s
   CHECK((*constants)[0].key == pair.weights.entries[1].key);
   CHECK((*constants)[1].key == pair.weights.entries[2].key);
   // In a payload without a header, constants are in the graph, and none is asked for.
-  const auto old = read_xnnpack_constants(source_of(payload.substr(kGraph)), "p");
+  const auto old = read_constants(payload.substr(kGraph));
   REQUIRE_MESSAGE(old, old.error().message);
   CHECK(old->empty());
 }
@@ -315,7 +321,7 @@ TEST_CASE("payloads that are cut or flipped give an error or constants, never a 
   const std::string payload = delegated_program().substr(kPayload, kPayloadSize);
   std::size_t refused = 0;
   for (std::size_t size = 0; size < payload.size(); ++size) {
-    if (!read_xnnpack_constants(source_of(payload.substr(0, size)), "p")) ++refused;
+    if (!read_constants(payload.substr(0, size))) ++refused;
   }
   CHECK(refused == payload.size());
   refused = 0;
@@ -323,7 +329,7 @@ TEST_CASE("payloads that are cut or flipped give an error or constants, never a 
     for (const char flip : {'\1', '\x80', '\xff'}) {
       std::string flipped = payload;
       flipped[i] = static_cast<char>(flipped[i] ^ flip);
-      const auto constants = read_xnnpack_constants(source_of(flipped), "p");
+      const auto constants = read_constants(flipped);
       if (constants) continue;
       ++refused;
       CHECK(constants.error().message.starts_with("p: offset "));

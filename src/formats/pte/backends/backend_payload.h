@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The named data that delegates of CUDA's, Vulkan's and Ethos-U's backends take, as far as their own data
-// names it.
+// The payloads of backends, as far as their own headers tell what they are: one table of formats, with a
+// reader for each.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/delegate_payloads.h"
 #include "etstream/result.h"
 #include "formats/pte/backends/xnnpack_payload.h"
 
@@ -18,15 +18,20 @@ namespace etstream {
 
 struct BackendPayload {
   std::string what;  // "weights by name (ETCUDAFQN3)"
-  std::vector<NamedDataRequest> requests;
+  std::vector<PayloadPart> parts = {};
+  std::vector<PayloadFact> facts = {};
+  std::vector<NamedDataRequest> requests = {};
 };
 
-/// Recognises a payload of the backend with this id: CUDA's weights by name, a graph of Vulkan, a stream of
-/// blocks for Ethos-U. Returns nothing for other backends, and for payloads that begin in another way. `name`
-/// is what messages call it. Memory: that of the keys. Errors: kCorrupt, naming offset, expected and found;
-/// kIo.
+/// Reads a payload of the backend with this id. Returns nothing for unknown backends, and for payloads that
+/// begin in another way. `name` is what messages call it. Memory: that of the parts, facts and keys. Errors:
+/// kCorrupt, naming offset, expected and found; kTooLarge for names over 1 MiB; kIo.
 [[nodiscard]] Result<std::optional<BackendPayload>> read_backend_payload(std::string_view backend,
                                                                          const ByteSource& payload,
                                                                          const std::string& name);
+
+/// Returns the beginning that all payloads of the backend have: "VH00 at offset 4". Empty for unknown
+/// backends, and for those that take payloads without a known beginning too.
+[[nodiscard]] std::string_view beginning_of_payloads(std::string_view backend);
 
 }  // namespace etstream

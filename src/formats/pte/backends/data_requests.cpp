@@ -7,7 +7,6 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "core/io/file_budget.h"
 #include "formats/pte/backends/backend_payload.h"
 #include "formats/pte/backends/xnnpack_payload.h"
 #include "formats/pte/program_model.h"
@@ -48,14 +47,6 @@ Result<void> add_requests_of_delegates(const pte::Program& program, DataRequests
   return {};
 }
 
-/// Reads the payload of a backend, also of XNNPACK's.
-Result<std::optional<BackendPayload>> read_payload(std::string_view backend, const ByteSource& data,
-                                                   const std::string& name) {
-  if (backend != kXnnpackBackend) return read_backend_payload(backend, data, name);
-  ETSTREAM_ASSIGN(auto constants, read_xnnpack_constants(data, name));
-  return std::optional(BackendPayload{"a graph", std::move(constants)});
-}
-
 }  // namespace
 
 std::string describe(std::span<const std::string> methods, const DelegateReference& reference) {
@@ -68,7 +59,7 @@ Result<void> add_delegate_requests(const pte::Program& program, const DelegateRe
   ETSTREAM_ASSIGN(const auto methods, program.method_names());
   const std::string asker = describe(methods, reference);
   const bool is_xnnpack = reference.backend == kXnnpackBackend;
-  auto payload = read_payload(reference.backend, data, text("{}: {}", program.name(), asker));
+  auto payload = read_backend_payload(reference.backend, data, text("{}: {}", program.name(), asker));
   if (payload && *payload) {
     for (NamedDataRequest& request : (*payload)->requests) {
       out.delegates.push_back({std::move(request.key), asker, request.size, is_xnnpack});
@@ -103,25 +94,6 @@ std::vector<std::string> external_keys(const DataRequests& requests) {
     if (!requests.named_data.contains(request.key)) keys.insert(request.key);
   }
   return {keys.begin(), keys.end()};
-}
-
-Result<std::vector<RecognisedDelegate>> read_recognised_delegates(const ProgramFile& program) {
-  const pte::Program& model = program.model();
-  ETSTREAM_ASSIGN(const auto names, model.method_names());
-  ETSTREAM_ASSIGN(const auto references, read_delegate_references(model));
-  std::set<std::pair<bool, std::uint32_t>> seen;  // data, by its place
-  std::vector<RecognisedDelegate> out;
-  FileBudget budget(model.file());
-  for (const DelegateReference& reference : references) {
-    if (!seen.insert({reference.in_segment, reference.index}).second) continue;
-    ETSTREAM_ASSIGN(const ByteSource data, model.delegate_data(reference));
-    ETSTREAM_TRY(budget.spend(data.size()));
-    const std::string asker = describe(names, reference);
-    const auto payload = read_backend_payload(reference.backend, data, asker);
-    if (!payload && payload.error().code != ErrorCode::kCorrupt) return payload.error();
-    if (payload && *payload) out.push_back({asker, (*payload)->what, (*payload)->requests.size()});
-  }
-  return out;
 }
 
 }  // namespace etstream

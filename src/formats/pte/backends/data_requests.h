@@ -37,13 +37,6 @@ struct DelegateRequest {
   bool is_xnnpack = false;
 };
 
-/// A delegate of another backend than XNNPACK whose data names the named data that it takes.
-struct RecognisedDelegate {
-  std::string asker;
-  std::string what;        // "weights by name (ETCUDAFQN3)"
-  std::uint64_t keys = 0;  // how many
-};
-
 struct DataRequests {
   std::vector<TensorRequest> tensors;
   std::vector<DelegateRequest> delegates;
@@ -52,9 +45,8 @@ struct DataRequests {
   std::map<std::string, ByteSource> named_data;  // what the program has itself, by key
 };
 
-/// Reads the requests of all methods. Data of delegates is read once: that of XNNPACK, CUDA, Vulkan and
-/// Ethos-U as far as its metadata goes, others' not at all. Errors: kCorrupt for what leads nowhere;
-/// kTooLarge for names over 1 MiB; kIo.
+/// Reads the requests of all methods. Data of delegates is read once, as far as read_backend_payload() does.
+/// Errors: kCorrupt for what leads nowhere; kTooLarge for names over 1 MiB; kIo.
 [[nodiscard]] Result<DataRequests> read_data_requests(const pte::Program& program);
 
 /// Describes a delegate: "method 'forward', delegate 0 (XnnpackBackend)". `methods` are the names of the
@@ -68,9 +60,5 @@ struct DataRequests {
 
 /// Returns the keys that the program asks for and does not have, in order, each once.
 [[nodiscard]] std::vector<std::string> external_keys(const DataRequests& requests);
-
-/// Reads the delegates of all methods. Data that several share is listed once, and damaged data is left out.
-/// Errors: as above.
-[[nodiscard]] Result<std::vector<RecognisedDelegate>> read_recognised_delegates(const ProgramFile& program);
 
 }  // namespace etstream

@@ -9,15 +9,15 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/paged_reader.h"
+#include "formats/pte/backends/payload_header.h"
+#include "formats/pte/backends/payload_readers.h"
+#include "formats/tensor/dimensions.h"
 
 namespace etstream {
 namespace {
 
-constexpr std::uint64_t kNameSize = 16;
-constexpr std::uint64_t kHeaderSize = 32;
-constexpr std::uint64_t kAlignment = 16;
-constexpr std::string_view kFirst = "vela_bin_stream";
-constexpr std::string_view kLast = "vela_end_stream";
+constexpr std::string_view kFirstBlock = "vela_bin_stream";
+constexpr std::string_view kLastBlock = "vela_end_stream";
 
 class EthosUReader {
  public:
@@ -34,11 +34,11 @@ class EthosUReader {
       out_.blocks.push_back(block);
       ETSTREAM_TRY(read_content(block));
       position = block.offset + block.size + padding_to(block.size, kAlignment);
-      if (!block.name.starts_with(kLast)) continue;
+      if (!block.name.starts_with(kLastBlock)) continue;
       if (position == size_) return std::move(out_);
       return corrupt(position, "the end, found {}", counted(size_ - position, "byte"));
     }
-    return corrupt(size_, "the block {}, found the end", kLast);
+    return corrupt(size_, "the block {}, found the end", kLastBlock);
   }
 
  private:
@@ -89,8 +89,9 @@ class EthosUReader {
   Result<void> read_content(const EthosUBlock& block) {
     const bool is_here = block.key.empty();
     const std::uint64_t header = block.offset - kHeaderSize;
-    if (block.name.starts_with(kFirst)) {
-      return header == 0 ? Result<void>() : corrupt(header, "{} as the first block, found it again", kFirst);
+    if (block.name.starts_with(kFirstBlock)) {
+      return header == 0 ? Result<void>()
+                         : corrupt(header, "{} as the first block, found it again", kFirstBlock);
     }
     if (block.name.starts_with("cmd_data")) {
       out_.command_size = is_here ? std::optional(block.size) : std::nullopt;
@@ -109,7 +110,7 @@ class EthosUReader {
     }
     if (block.name.starts_with("inputs")) return read_tensors(block, out_.inputs);
     if (block.name.starts_with("outputs")) return read_tensors(block, out_.outputs);
-    if (block.name.starts_with(kLast)) return {};
+    if (block.name.starts_with(kLastBlock)) return {};
     return corrupt(header, "a block that ExecuTorch reads, such as cmd_data, found {}", quote(block.name));
   }
 
@@ -143,23 +144,50 @@ class EthosUReader {
     return reader_.read(block.offset + sizeof(count), std::as_writable_bytes(std::span(out)));
   }
 
+  static constexpr std::uint64_t kNameSize = 16;
+  static constexpr std::uint64_t kHeaderSize = 32;
+  static constexpr std::uint64_t kAlignment = 16;  // of headers, and so of data
   static constexpr std::size_t kMagicSize = 4;
   PagedReader reader_;
   std::uint64_t size_;
   EthosUPayload out_;
 };
 
-}  // namespace
-
-Result<bool> is_ethos_u(const ByteSource& payload) {
-  std::string begin(kFirst.size(), '\0');
-  if (payload.size() < begin.size()) return false;
-  ETSTREAM_TRY(payload.read_at(0, std::as_writable_bytes(std::span(begin))));
-  return begin == kFirst;
+/// Adds a fact for each tensor: "[1, 1, 1, 3, 8, 8] of 1 bytes each, at 16 in region 1".
+void add_tensors(std::string_view what, const std::vector<EthosUTensor>& tensors, BackendPayload& out) {
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const EthosUTensor& tensor = tensors[i];
+    out.facts.push_back(
+        {text("{} {}", what, i), text("{} of {} bytes each, at {} in region {}", list_text(tensor.shape),
+                                      tensor.element_size, tensor.offset, tensor.region)});
+  }
 }
+
+}  // namespace
 
 Result<EthosUPayload> read_ethos_u(const ByteSource& payload, const std::string& name) {
   return EthosUReader(payload, name).run();
+}
+
+Result<std::optional<BackendPayload>> read_ethos_u_payload(const ByteSource& payload,
+                                                           const std::string& name) {
+  ETSTREAM_ASSIGN(const PayloadHeader header, PayloadHeader::read(payload, kFirstBlock.size(), name));
+  if (!header.has(0, kFirstBlock)) return std::optional<BackendPayload>();
+  ETSTREAM_ASSIGN(EthosUPayload stream, read_ethos_u(payload, name));
+  BackendPayload out{"a stream of blocks (vela_bin_stream)"};
+  const auto add_size = [&](const char* what, const std::optional<std::uint32_t>& size) {
+    if (size) out.facts.push_back({what, std::int64_t{*size}});
+  };
+  add_size("command_size", stream.command_size);
+  add_size("weight_size", stream.weight_size);
+  add_size("scratch_size", stream.scratch_size);
+  add_tensors("input", stream.inputs, out);
+  add_tensors("output", stream.outputs, out);
+  for (EthosUBlock& block : stream.blocks) {
+    if (!block.key.empty()) out.requests.push_back({block.key, std::nullopt});
+    out.parts.push_back({std::move(block.name), block.offset, block.size, std::move(block.key)});
+  }
+  return std::optional(std::move(out));
 }
 
 }  // namespace etstream

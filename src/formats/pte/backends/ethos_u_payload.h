@@ -46,9 +46,6 @@ struct EthosUPayload {
   std::vector<EthosUTensor> outputs;
 };
 
-/// Returns whether `payload` begins as a stream does. Error: kIo.
-[[nodiscard]] Result<bool> is_ethos_u(const ByteSource& payload);
-
 /// Reads a stream as ExecuTorch 1.5.1 does. `name` is what messages call it. Weights and commands are not
 /// read, but for the 4 bytes that commands begin with. Memory: at most 2 MiB for each of the blocks, the
 /// inputs and the outputs, of up to 16384 blocks and 32768 tensors each. Errors: kCorrupt, naming offset,

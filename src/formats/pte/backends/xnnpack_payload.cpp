@@ -11,6 +11,7 @@
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/schema.h"
 #include "flatbuffer/table_reader.h"
+#include "formats/pte/backends/payload_readers.h"
 #include "xnnpack_graph_bfbs_generated.h"
 
 namespace etstream {
@@ -69,6 +70,8 @@ Result<void> check_identifier(const ByteSource& graph, const std::string& name) 
                     "the identifier of XNNPACK's graph (XN00, XN01), found {}", quote(found));
 }
 
+/// Returns the constants outside of the payload that ExecuTorch 1.5.1 asks for when it loads it, in that
+/// order, with their sizes.
 Result<std::vector<NamedDataRequest>> constants_in(const XnnpackPayload& payload) {
   const xnnpack::Fields& fields = payload.fields;
   ETSTREAM_ASSIGN(const TableReader root, TableReader::root(payload.graph));
@@ -97,26 +100,34 @@ Result<XnnpackPayload> open_xnnpack(const ByteSource& payload, const std::string
   constexpr std::string_view kMagic = "XH00";
   const bool has_header = std::memcmp(header.data() + kMagicPosition, kMagic.data(), kMagic.size()) == 0;
   ByteSource graph = payload;
-  std::uint64_t constants_size = 0;
+  Range constants;
   std::uint64_t graph_offset = 0;
   if (has_header) {
     ETSTREAM_ASSIGN(const Header places, read_header(payload, header, name));
     ETSTREAM_ASSIGN(graph, payload.slice(places.graph.offset, places.graph.size));
-    constants_size = places.constants.size;
+    constants = places.constants;
     graph_offset = places.graph.offset;
   }
   ETSTREAM_TRY(check_identifier(graph, name));
   ETSTREAM_ASSIGN(FlatbufferView view, FlatbufferView::open(*schema, std::move(graph), name));
   ETSTREAM_TRY(verify_flatbuffer(view));
   static const xnnpack::Fields kFields(*schema);
-  return XnnpackPayload{std::move(view), kFields, has_header, constants_size, graph_offset};
+  return XnnpackPayload{std::move(view), kFields, has_header, constants.offset, constants.size, graph_offset};
 }
 
-Result<std::vector<NamedDataRequest>> read_xnnpack_constants(const ByteSource& payload,
-                                                             const std::string& name) {
+Result<std::optional<BackendPayload>> read_xnnpack_payload(const ByteSource& payload,
+                                                           const std::string& name) {
   ETSTREAM_ASSIGN(const XnnpackPayload opened, open_xnnpack(payload, name));
-  if (!opened.has_header) return std::vector<NamedDataRequest>();
-  return constants_in(opened);
+  BackendPayload out{opened.has_header ? "a graph (XH00)" : "a graph"};
+  out.parts.push_back({"graph", opened.graph_offset, opened.graph.file().size()});
+  ETSTREAM_ASSIGN(const TableReader root, TableReader::root(opened.graph));
+  ETSTREAM_ASSIGN(const TableList nodes, root.tables(opened.fields.xnn_graph.xnodes));
+  out.facts.push_back({"nodes", std::int64_t{nodes.size()}});
+  if (opened.has_header) {
+    out.parts.push_back({"constants", opened.constants_offset, opened.constants_size});
+    ETSTREAM_ASSIGN(out.requests, constants_in(opened));
+  }
+  return std::optional(std::move(out));
 }
 
 }  // namespace etstream

@@ -25,10 +25,11 @@ inline constexpr std::string_view kXnnpackBackend = "XnnpackBackend";
 /// A payload that was opened: its graph, of the schema in xnnpack_graph.fbs.
 struct XnnpackPayload {
   FlatbufferView graph;
-  const xnnpack::Fields& fields;     // of its schema
-  bool has_header = false;           // or all constants are in the graph
-  std::uint64_t constants_size = 0;  // of what is behind the graph, in bytes
-  std::uint64_t graph_offset = 0;    // in the payload, in bytes
+  const xnnpack::Fields& fields;       // of its schema
+  bool has_header = false;             // or all constants are in the graph
+  std::uint64_t constants_offset = 0;  // of what is behind the graph, in the payload, in bytes
+  std::uint64_t constants_size = 0;    // in bytes
+  std::uint64_t graph_offset = 0;      // in the payload, in bytes
 };
 
 /// Opens a payload and checks the graph's structure. `name` is what messages call it. Errors: kCorrupt,
@@ -40,13 +41,6 @@ struct NamedDataRequest {
   std::string key;
   std::optional<std::uint64_t> size;  // in bytes, where the payload says it
 };
-
-/// Returns the constants outside of `payload` that ExecuTorch 1.5.1 asks for when it loads it, in that order,
-/// with their sizes. `name` is what messages call it. Memory: that of the keys. Time: in proportion to the
-/// graph's size. Errors: kCorrupt for what XNNPACK does not load, naming offset, expected and found;
-/// kTooLarge for a key over 1 MiB; kIo.
-[[nodiscard]] Result<std::vector<NamedDataRequest>> read_xnnpack_constants(const ByteSource& payload,
-                                                                           const std::string& name);
 
 /// A tensor that a call passes.
 struct XnnpackArgument {

@@ -42,7 +42,7 @@ struct XnnpackUses {
 
 /// Reads the constants that `payload` asks for. `name` is what messages call it. Memory: that
 /// of the keys, 200 bytes a constant, and 100 bytes a node that packs some. Time: in proportion to the
-/// graph's size. Errors: those of read_xnnpack_constants().
+/// graph's size. Errors: those of open_xnnpack(); kTooLarge for a key over 1 MiB.
 [[nodiscard]] Result<XnnpackUses> read_xnnpack_uses(const ByteSource& payload, const std::string& name);
 
 }  // namespace etstream

@@ -4,15 +4,23 @@
 #include <doctest/doctest.h>
 #include <flatbuffers/flatbuffers.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
+#include "mlx_graph_generated.h"
 #include "test_errors.h"
 #include "test_sources.h"
+#include "tosa_graph_generated.h"
 #include "vulkan_graph_generated.h"
 
 namespace etstream::backend_payload_test {
 namespace {
+
+using namespace std::string_literals;
 
 template <class Integer>
 std::string bytes_of_number(Integer number) {
@@ -53,6 +61,33 @@ std::vector<std::string> requests(std::string_view backend, const std::string& p
 }
 
 using Requests = std::vector<std::string>;
+using Parts = std::vector<std::string>;
+using Facts = std::vector<std::string>;
+
+/// Returns "name offset+size" of each part.
+Parts parts(std::string_view backend, const std::string& payload) {
+  const auto found = read(backend, payload);
+  REQUIRE_MESSAGE(found, found.error().message);
+  REQUIRE(*found);
+  Parts out;
+  for (const PayloadPart& part : (*found)->parts) {
+    out.push_back(part.name + " " + std::to_string(part.offset) + "+" + std::to_string(part.size));
+  }
+  return out;
+}
+
+/// Returns "name=value" of each fact.
+Facts facts(std::string_view backend, const std::string& payload) {
+  const auto found = read(backend, payload);
+  REQUIRE_MESSAGE(found, found.error().message);
+  REQUIRE(*found);
+  Facts out;
+  for (const PayloadFact& fact : (*found)->facts) {
+    const auto* number = std::get_if<std::int64_t>(&fact.value);
+    out.push_back(fact.name + "=" + (number ? std::to_string(*number) : std::get<std::string>(fact.value)));
+  }
+  return out;
+}
 
 TEST_CASE("CUDA's weights by name ask for libraries and storages") {
   CHECK(requests("CudaBackend", cuda(kOne + weight(0, 2, 3))) == Requests{"so_blob", "key:24"});
@@ -94,34 +129,235 @@ TEST_CASE("blocks for Ethos-U are asked for by their keys") {
   CHECK(requests("EthosUBackend", begin + block("weight_data", key, 1) + end) == Requests{key});
 }
 
-std::string vulkan(const std::string& graph, std::uint32_t size) {
-  std::string out = std::string(4, '\0') + "VH00" + bytes_of_number(std::uint16_t{30}) +
-                    bytes_of_number(std::uint32_t{32}) + bytes_of_number(size) + std::string(14, '\0');
-  return out + graph;
+/// Returns a header before a graph, and four bytes of data behind it.
+std::string vulkan(const std::string& graph, std::uint32_t size, std::uint32_t data) {
+  return std::string(4, '\0') + "VH00" + bytes_of_number(std::uint16_t{30}) +
+         bytes_of_number(std::uint32_t{32}) + bytes_of_number(size) + bytes_of_number(data) +
+         bytes_of_number(std::uint64_t{4}) + "\0\0"s + graph + "data";
 }
 
 TEST_CASE("Vulkan's graphs ask for constants and shaders") {
   vulkan_graph::VkGraphT graph;
-  const auto add = [](auto& to, const char* key, std::uint64_t length) {
+  const auto add = [](auto& to, const char* key, std::uint64_t offset, std::uint64_t length) {
     to.push_back(std::make_unique<vulkan_graph::VkBytesT>());
     to.back()->named_key = key;
+    to.back()->offset = offset;
     to.back()->length = length;
   };
-  add(graph.constants, "", 24);
-  add(graph.constants, "key", 24);
-  add(graph.shaders, "shader", 7);
-  flatbuffers::FlatBufferBuilder builder;
-  builder.Finish(vulkan_graph::VkGraph::Pack(builder, &graph), vulkan_graph::VkGraphIdentifier());
-  const std::string bytes(reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize());
+  constexpr std::uint64_t kNamed = ~std::uint64_t{0};
+  add(graph.constants, "", 1, 3);
+  add(graph.constants, "key", kNamed, 24);
+  add(graph.shaders, "shader", kNamed, 7);
+  const auto packed = [&] {
+    flatbuffers::FlatBufferBuilder builder;
+    builder.Finish(vulkan_graph::VkGraph::Pack(builder, &graph), vulkan_graph::VkGraphIdentifier());
+    return std::string(reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize());
+  };
+  const std::string bytes = packed();
   const auto size = static_cast<std::uint32_t>(bytes.size());
-  CHECK(requests("VulkanBackend", vulkan(bytes, size)) == Requests{"key:24", "shader:7"});
+  const std::string good = vulkan(bytes, size, 32 + size);
+  CHECK(requests("VulkanBackend", good) == Requests{"key:24", "shader:7"});
+  CHECK(parts("VulkanBackend", good) ==
+        Parts{"graph 32+" + std::to_string(size), "data " + std::to_string(32 + size) + "+4"});
   const auto error = [](const std::string& payload) { return error_of(read("VulkanBackend", payload)); };
-  CHECK(error(vulkan(bytes, size + 1)) == containing("offset 10: expected a graph inside "));
-  CHECK(error(vulkan(std::string(bytes.size(), '\0'), size)) == containing("kCorrupt: payload: "));
+  CHECK(error(good.substr(0, 29)) == containing("offset 0: expected a header of 30 bytes, found 29"));
+  CHECK(error(vulkan(bytes, size + 5, 32 + size)) ==
+        containing("offset 10: expected a graph in bytes 30 to "));
+  CHECK(error(vulkan(bytes, size, 31 + size)) == containing("offset 18: expected data in bytes "));
+  CHECK(error(vulkan(bytes, size, 33 + size)) == containing("offset 18: expected data in bytes "));
+  CHECK(error(vulkan(std::string(bytes.size(), '\0'), size, 32 + size)) == containing("kCorrupt: payload: "));
+  std::string short_one = good;
+  short_one[8] = 29;
+  CHECK(error(short_one) == containing("offset 8: expected a length of at least 30, found 29"));
+  graph.constants[0]->length = 4;
+  CHECK(error(vulkan(packed(), size, 32 + size)) ==
+        containing("expected a constant or a shader in 4 bytes, found 4 bytes from 1 on"));
+}
+
+/// Returns a graph with two tensors that have these numbers and names.
+std::string mlx_graph_of(std::uint32_t constants, std::uint32_t first, std::uint32_t second) {
+  mlx_graph::MLXGraphT graph;
+  graph.version = "1";
+  graph.num_constant_tensors = constants;
+  const auto add = [&](const char* name, std::uint32_t number, mlx_graph::SlotType type) {
+    auto slot = std::make_unique<mlx_graph::NamedSlotT>();
+    slot->name = name;
+    slot->slot = std::make_unique<mlx_graph::SlotVariantT>();
+    slot->slot->idx = number;
+    slot->slot->slot_type = type;
+    graph.named_slots.push_back(std::move(slot));
+  };
+  add("weight", first, mlx_graph::SlotType_Tensor);
+  add("no tensor", 0, mlx_graph::SlotType_IntValue);
+  add("bias", second, mlx_graph::SlotType_Tensor);
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(mlx_graph::MLXGraph::Pack(builder, &graph));
+  return {reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize()};
+}
+
+/// As serialize() of backends/mlx/serialization/mlx_graph_serialize.py of ExecuTorch 1.5.1.
+std::string mlx(const std::string& graph, std::uint64_t data_size) {
+  const std::string padding((16 - (24 + graph.size()) % 16) % 16, '\0');
+  return std::string(4, '\0') + "MLX0" + bytes_of_number(std::uint64_t{24 + graph.size() + padding.size()}) +
+         bytes_of_number(data_size) + graph + padding;
+}
+
+TEST_CASE("MLX's graphs ask for their constants by name") {
+  const std::string good = mlx(mlx_graph_of(2, 0, 1), 0);
+  CHECK(requests("MLXBackend", good) == Requests{"weight", "bias"});
+  CHECK(parts("MLXBackend", good) ==
+        Parts{"graph 24+" + std::to_string(good.size() - 24), "data " + std::to_string(good.size()) + "+0"});
+  CHECK(requests("MLXBackend", mlx(mlx_graph_of(1, 0, 0), 0)) == Requests{"bias"});
+  const auto error = [](const std::string& payload) { return error_of(read("MLXBackend", payload)); };
+  CHECK(error(mlx(mlx_graph_of(2, 0, 2), 0)) == containing("expected a name of constant 1 of 2, found none"));
+  CHECK(error(mlx(mlx_graph_of(2, 0, 1), 1)) == containing("offset 8: expected data in bytes 25 to "));
+  CHECK(error(good.substr(0, 23)) == containing("expected a header of 24 bytes, found 23"));
+  CHECK(error(good.substr(0, good.size() - 1)) == containing("offset 8: expected data"));
+  CHECK(error(mlx(std::string(64, '\0'), 0)) == containing("kCorrupt: payload: "));
+}
+
+/// As BuildContextCustomBuffer() of backends/qualcomm/runtime/backends/QnnCustomProtocol.cpp of ExecuTorch
+/// 1.5.1.
+std::string qnn(std::uint64_t size, const std::string& binary) {
+  return "\xCD\xAB\x78\x56" + bytes_of_number(std::int64_t{-5}) + bytes_of_number(size) +
+         std::string(236, '\0') + binary;
+}
+
+TEST_CASE("a context binary is behind QNN's header") {
+  CHECK(parts("QnnBackend", qnn(6, "binary")) == Parts{"context_binary 256+6"});
+  CHECK(facts("QnnBackend", qnn(6, "binary")) == Facts{"signature=-5"});
+  const auto error = [](const std::string& payload) { return error_of(read("QnnBackend", payload)); };
+  CHECK(error(qnn(7, "binary")) ==
+        containing("offset 12: expected a context binary in bytes 0 to 262, found 7"));
+  CHECK(error(qnn(0, "").substr(0, 255)) == containing("expected a header of 256 bytes, found 255"));
+}
+
+/// As Header of src/header.hpp of the VGF library 0.10.
+std::string vgf(const std::string& magic, char major, std::uint64_t last_size) {
+  std::string out = magic + bytes_of_number(std::uint32_t{307}) + std::string{major, '\4', '\0', '\0'} +
+                    std::string(4, '\0');
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    out += bytes_of_number(128 + 8 * i) + bytes_of_number(i == 3 ? last_size : 8);
+  }
+  return out + std::string(48 + 32, '\0');
+}
+
+TEST_CASE("a VGF has four sections") {
+  for (const char* magic : {"VGF1", "\xC3\xD2\xE1\xF0"}) {
+    CHECK(parts("VgfBackend", vgf(magic, 0, 8)) ==
+          Parts{"modules 128+8", "model_sequence 136+8", "model_resources 144+8", "constants 152+8"});
+    CHECK(facts("VgfBackend", vgf(magic, 0, 8)) == Facts{"version=0.4.0", "vulkan_headers=307"});
+  }
+  CHECK_FALSE(read("VgfBackend", vgf("VGF1", 1, 8)).value());
+  const auto error = [](const std::string& payload) { return error_of(read("VgfBackend", payload)); };
+  CHECK(error(vgf("VGF1", 0, 9)) == containing("offset 64: expected constants in bytes 0 to 160, found 9"));
+  CHECK(error(vgf("VGF1", 0, 8).substr(0, 127)) == containing("expected a header of 128 bytes, found 127"));
+}
+
+std::string tosa(std::uint64_t offset) {
+  tosa_graph::TosaGraphT graph;
+  graph.version = std::make_unique<tosa_graph::VersionT>();
+  graph.version->_major = 1;
+  graph.version->_minor = 0;
+  graph.version->_patch = 0;
+  graph.version->_draft = false;
+  auto block = std::make_unique<tosa_graph::TosaBasicBlockT>();
+  for (const char* name : {"x", "weight", "large"}) {
+    block->tensors.push_back(std::make_unique<tosa_graph::TosaTensorT>());
+    block->tensors.back()->name = name;
+  }
+  block->tensors[1]->data = {1, 2, 3};
+  block->tensors[2]->offset = offset;
+  block->tensors[2]->size = offset > 0 ? 16 : 0;
+  graph.regions.push_back(std::make_unique<tosa_graph::TosaRegionT>());
+  graph.regions.back()->blocks.push_back(std::move(block));
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(tosa_graph::TosaGraph::Pack(builder, &graph), tosa_graph::TosaGraphIdentifier());
+  return {reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize()};
+}
+
+TEST_CASE("constants are the parts of TOSA's graphs") {
+  const std::string graph = tosa(0);
+  const std::size_t data = graph.find("\1\2\3");
+  CHECK(parts("TOSABackend", graph) == Parts{"weight " + std::to_string(data) + "+3"});
+  CHECK(facts("TOSABackend", graph) == Facts{"version=1.0.0", "operators=0", "tensors=3", "constants=1"});
+  CHECK(parts("TOSABackend", tosa(40)).back() == "large 40+16");
+  const auto error = [](const std::string& payload) { return error_of(read("TOSABackend", payload)); };
+  CHECK(error(tosa(4000)) == containing("found 16 bytes from 4000 on"));
+  CHECK(error(graph.substr(0, 60)) == containing("kCorrupt: payload: "));
+}
+
+std::string reversed(std::string words) {
+  std::ranges::reverse(words);
+  return words;
+}
+
+/// As serialize() of backends/apple/coreml/runtime/inmemoryfs/inmemory_filesystem.cpp of ExecuTorch 1.5.1.
+std::string coreml(const std::string& nodes) {
+  return "{}weights" + reversed(R"({"nodes":[)" + nodes + R"(]})");
+}
+
+std::string file_node(const std::string& name, int offset, int size) {
+  return R"({"name":")" + name + R"(","kind":0,"children":{},"dataRegion":{"offset":)" +
+         std::to_string(offset) + R"(,"size":)" + std::to_string(size) + "}}";
+}
+
+std::string folder_node(const std::string& name, const std::string& children) {
+  return R"({"name":")" + name + R"(","kind":1,"dataRegion":{"offset":0,"size":0},"children":{)" + children +
+         "}}";
+}
+
+TEST_CASE("files are the parts of Core ML's folders") {
+  const std::string files = file_node("metadata.json", 0, 2) + "," + file_node("weight } \\\"", 2, 7) + ",";
+  const std::string folders = folder_node("model.mlpackage", R"("weight } \"":1)") + "," +
+                              folder_node("root", R"("metadata.json":0,"model.mlpackage":2)");
+  const std::string good = coreml(files + folders);
+  const Parts expected{"metadata.json 0+2", "model.mlpackage/weight } \" 2+7"};
+  CHECK(parts("CoreMLBackend", good) == expected);
+  CHECK(parts("CoreMLBackend", good + std::string(5000, '\0')) == expected);  // as Python's bytes end
+  const auto error = [](const std::string& nodes) { return error_of(read("CoreMLBackend", coreml(nodes))); };
+  const auto error_of_root = [&](const std::string& children) {
+    return error(files + folder_node("root", children));
+  };
+  CHECK(error("") == containing("expected a file or a folder in its JSON, found none"));
+  CHECK(error(file_node("f", 0, 10000)) == containing("found 10000 bytes from 0 on"));
+  CHECK(error_of_root(R"("x":2)") == containing("expected an own node before 2 for 'x', found node 2"));
+  CHECK(error_of_root(R"("metadata.json":0,"other":0)") == containing("for 'other', found node 0"));
+  CHECK(error_of_root(R"("x":0)") == containing("expected a node named 'x', found 'metadata.json'"));
+  for (const char* name : {"..", "a/b", "."}) {
+    CHECK(error(file_node(name, 0, 0) + "," + folder_node("root", "\"" + std::string(name) + "\":0")) ==
+          containing("which is no path"));
+  }
+  CHECK(error(R"({"kind":2})") == containing("payload: JSON: line 1: "));
+  CHECK(error(R"({"kind":-1})") == containing("expected a number from 0 on, found -1"));
+  std::string deep = file_node("n", 0, 0);
+  for (int i = 0; i < 17; ++i) deep += "," + folder_node("n", R"("n":)" + std::to_string(i));
+  CHECK(error(deep) == containing("folders at most 16 deep"));
+  std::string many = file_node("n", 0, 0);
+  for (int i = 0; i < 4096; ++i) many += "," + file_node("n", 0, 0);
+  CHECK(error(many) == containing("expected at most 4096 nodes"));
+  CHECK(error(std::string(1 << 20, ' ')) == containing("JSON of at most 1048576 bytes"));
+  for (const char* other : {"", "binary", "}]1[:\"sedon\"", "}"}) {
+    const auto found = read("CoreMLBackend", other);
+    REQUIRE(found);
+    CHECK_FALSE(found->has_value());
+  }
+}
+
+TEST_CASE("a reference to Core ML's data is asked for by its key") {
+  const std::string good = R"(CMJR{"version": 1, "key": "coreml_1", "functionName": "forward"})";
+  CHECK(requests("CoreMLBackend", good) == Requests{"coreml_1"});
+  CHECK(facts("CoreMLBackend", good) == Facts{"function=forward"});
+  const auto error = [](const std::string& payload) { return error_of(read("CoreMLBackend", payload)); };
+  CHECK(error(R"(CMJR{"version": 1})") == containing("offset 4: expected a key in its JSON, found none"));
+  CHECK(error(R"(CMJR{"key": 1})") ==
+        containing("payload: JSON: line 1: expected a string, found an integer"));
+  CHECK(error("CMJR" + std::string((1 << 20) + 1, ' ')) == containing("JSON of at most 1048576 bytes"));
 }
 
 TEST_CASE("other payloads, and those of other backends, are none") {
-  for (const char* backend : {"CudaBackend", "VulkanBackend", "EthosUBackend", "XnnpackBackend"}) {
+  for (const char* backend : {"CudaBackend", "VulkanBackend", "EthosUBackend", "CoreMLBackend", "MLXBackend",
+                              "QnnBackend", "TOSABackend", "VgfBackend", "SomeBackend"}) {
     for (const std::string& payload :
          {std::string(), std::string("ETCUDAFQN2"), std::string("x"), std::string(64, '\0')}) {
       const auto found = read(backend, payload);

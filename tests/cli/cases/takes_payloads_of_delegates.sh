@@ -1,0 +1,17 @@
+cp "$GOLDEN"/delegated_program/program.pte model.pte
+etstream inspect model.pte | sed -n '/^data of delegates/,/^$/p'
+etstream inspect model.pte --json | sed -n '/"payloads": \[/,/^  \]/p'
+try etstream extract model.pte --delegate 0 -o payload
+try etstream extract model.pte --delegate 0 --part graph -o graph
+cmp graph <(tail -c +33 payload | head -c 680) && echo "the graph is behind the header"
+head -c 8 graph | tail -c 4 && echo
+etstream extract model.pte --delegate 0 --part constants -o - | wc -c
+etstream inspect model.pte --html page.html
+grep -o "forward / delegate 0 / graph" page.html
+# What is not there, and what makes no sense.
+try etstream extract model.pte --delegate 1 -o other
+try etstream extract model.pte --delegate 0 --part weights -o other
+try etstream extract model.pte --delegate 0
+try etstream extract model.pte --part graph -o other
+try etstream extract model.pte --delegate 0 --segment 0 -o other
+ls -A
