@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream inspect FILE [--graph METHOD] [--duplicates] [--html OUT.html] [--names NAMES.json]
+// etstream inspect FILE [--graph METHOD] [--budget] [--duplicates] [--html OUT.html] [--names NAMES.json]
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -19,6 +19,7 @@
 #include "core/base/try.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/inspect.h"
+#include "etstream/memory_budget.h"
 #include "etstream/program_graph.h"
 #include "etstream/program_summary.h"
 #include "present/print.h"
@@ -34,7 +35,8 @@ constexpr std::size_t kMostRows = 10;
 struct InspectArguments {
   std::string file;
   std::optional<std::string> graph;
-  std::string graph_format = "dot";
+  std::string format;
+  bool budget = false;
   bool duplicates = false;
   bool json = false;
   std::string html;
@@ -222,7 +224,7 @@ void print_inspection(const std::string& file, const FileInspection& found) {
 Result<void> show_graph(const InspectArguments& arguments, const ByteSource& file) {
   ETSTREAM_ASSIGN(const ProgramFile program, open_program(file));
   ETSTREAM_ASSIGN(const ProgramGraph graph, ProgramGraph::read(program, *arguments.graph));
-  if (arguments.json || arguments.graph_format == "json") {
+  if (arguments.json || arguments.format == "json") {
     write_graph_json(graph, [](std::string_view json) { std::fwrite(json.data(), 1, json.size(), stdout); });
   } else {
     print_to(stdout, graph_to_dot(graph));
@@ -230,7 +232,22 @@ Result<void> show_graph(const InspectArguments& arguments, const ByteSource& fil
   return {};
 }
 
+Result<void> show_budget(const InspectArguments& arguments) {
+  ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
+  ETSTREAM_ASSIGN(const MemoryBudget budget, read_memory_budget(file));
+  if (!arguments.format.empty()) {
+    ETSTREAM_ASSIGN(const std::string settings, budget_settings(budget, arguments.format));
+    print_to(stdout, settings);
+  } else if (arguments.json) {
+    print_json(budget_to_json(arguments.file, budget));
+  } else {
+    print_budget(arguments.file, budget);
+  }
+  return {};
+}
+
 Result<void> inspect_command(const InspectArguments& arguments) {
+  if (arguments.budget) return show_budget(arguments);
   if (arguments.graph) {
     ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
     return show_graph(arguments, file);
@@ -251,31 +268,45 @@ Result<void> inspect_command(const InspectArguments& arguments) {
   return {};
 }
 
+void check_inspect(const CLI::App& command, const InspectArguments& arguments) {
+  if (arguments.format.empty()) return;
+  const bool is_of_graph = arguments.format == "dot" || arguments.format == "json";
+  const std::string report = is_of_graph ? "--graph" : "--budget";
+  if (command.count(report) == 0) throw CLI::RequiresError("--format", report);
+  if (!is_of_graph && arguments.json) throw CLI::ExcludesError("--format", "--json");
+}
+
 }  // namespace
 
 void add_inspect_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<InspectArguments>(
       app, chosen, "inspect", "Show the parts of a program, a bundle, tensor data or a checkpoint",
-      inspect_command);
+      inspect_command, check_inspect);
   command
       .add_option("FILE", arguments.file,
                   "The file to look into; or a folder with a checkpoint, or its index")
       ->required();
   auto* graph =
       add_option(command, "--graph", kName, arguments.graph, "Show this method of the program as a graph");
-  add_choice(command, "--format", {"dot", "json"}, arguments.graph_format,
-             "Show the graph for Graphviz, or as JSON")
-      ->capture_default_str()
-      ->needs(graph);
+  auto* budget =
+      command
+          .add_flag("--budget", arguments.budget,
+                    "Show the memory that ExecuTorch's runtime asks for to load and run the program")
+          ->excludes(graph);
+  add_choice(command, "--format", {"dot", "json", "cmake", "kconfig", "c"}, arguments.format,
+             "Show the graph for Graphviz (dot, the default) or as JSON; or the budget as "
+             "settings of ExecuTorch's Arm runner or Zephyr samples, or as C");
   command
       .add_flag("--duplicates", arguments.duplicates,
                 "Also find data that is in the file twice; this reads the data")
-      ->excludes(graph);
+      ->excludes(graph)
+      ->excludes(budget);
   add_names_option(command, arguments.names);
   auto* json = command.add_flag("--json", arguments.json, "Show the report as JSON");
   add_option(command, "--html", "OUT.html", arguments.html,
              "Write a page with a map of the file instead; this reads payloads of one size, and samples")
       ->excludes(graph)
+      ->excludes(budget)
       ->excludes(json);
 }
 

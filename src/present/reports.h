@@ -17,6 +17,7 @@
 #include "etstream/file_plan.h"
 #include "etstream/findings.h"
 #include "etstream/inspect.h"
+#include "etstream/memory_budget.h"
 #include "etstream/method_runs.h"
 #include "etstream/profile.h"
 #include "etstream/program_graph.h"
@@ -40,6 +41,16 @@ void print_json(const Json& report);
 [[nodiscard]] std::vector<std::string> full_messages(const std::vector<Finding>& findings, TermWords words);
 /// Returns {"errors": [MESSAGE...], "warnings": [MESSAGE...]}, with advice in these words.
 [[nodiscard]] Json findings_to_json(const Findings& findings, TermWords words);
+
+// budget_report.cpp
+
+/// Returns a budget as docs/command.md describes it. `file` is what the report calls the file.
+[[nodiscard]] Json budget_to_json(const std::string& file, const MemoryBudget& budget);
+/// Prints a budget on standard output.
+void print_budget(const std::string& file, const MemoryBudget& budget);
+/// Returns the sizes of pools as settings: "cmake" for the cache variables of ExecuTorch's Arm runner,
+/// "kconfig" for the options of its samples for Zephyr, "c" for definitions. Errors: those of runner_pools().
+[[nodiscard]] Result<std::string> budget_settings(const MemoryBudget& budget, std::string_view format);
 
 // diff_report.cpp
 

@@ -197,6 +197,18 @@ std::string graph_as_dot(const SourceLike& file, const std::string& method) {
   return graph_to_dot(read_graph(file, method));
 }
 
+MemoryBudget budget_of(const SourceLike& file) {
+  return without_gil([source = source_of(file)] { return read_memory_budget(source); });
+}
+
+std::string budget_as_json(const SourceLike& file) {
+  return json_text(budget_to_json(source_of(file).name(), budget_of(file)));
+}
+
+std::string budget_as_settings(const SourceLike& file, const std::string& format) {
+  return without_gil([&, budget = budget_of(file)] { return budget_settings(budget, format); });
+}
+
 DiffOptions diff_options(std::optional<double> atol, std::optional<double> rtol, const KeyNames& names) {
   DiffOptions out{.names_a = names, .names_b = names};
   if (atol || rtol) out.tolerance = Tolerance{.absolute = atol.value_or(0), .relative = rtol.value_or(0)};
@@ -289,6 +301,8 @@ void bind_reports(nb::module_& module) {
   module.def("read_key_names", &key_names, nb::arg("json"));
   module.def("graph", &graph_as_json, nb::arg("file"), nb::arg("method"));
   module.def("graph_dot", &graph_as_dot, nb::arg("file"), nb::arg("method"));
+  module.def("memory_budget", &budget_as_json, nb::arg("file"));
+  module.def("memory_budget_settings", &budget_as_settings, nb::arg("file"), nb::arg("format"));
   module.def("diff", &differences, nb::arg("a"), nb::arg("b"), nb::arg("ignore_layout"),
              nb::arg("atol").none(), nb::arg("rtol").none(), nb::arg("names"));
   module.def("diff_paths", &differences_of_paths, nb::arg("a"), nb::arg("b"), nb::arg("ignore_layout"),

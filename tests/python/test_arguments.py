@@ -85,6 +85,7 @@ def test_a_word_that_is_no_choice_is_an_error_of_etstreams(program: Path, cases:
         lambda word: etstream.plan_tensor_data(weights, format=word),
         lambda word: etstream.plan_program(program, delegates=word),
         lambda word: etstream.graph(program, format=word),
+        lambda word: etstream.memory_budget(program, format=word),
         lambda word: etstream.load_ptd(weights, framework=word),
     ]
     for call in calls:

@@ -70,6 +70,14 @@ def test_graph(command: Command, program: Path, bundle: Path) -> None:
         etstream.graph(program, format="svg")  # type: ignore[call-overload]
 
 
+def test_memory_budget(command: Command, program: Path, bundle: Path) -> None:
+    for file in (program, bundle):
+        assert etstream.memory_budget(file) == reported(command, "inspect", file, "--budget", "--json")
+    for form in ("cmake", "kconfig", "c"):
+        settings = command("inspect", program, "--budget", "--format", form).stdout
+        assert etstream.memory_budget(program, format=form) == settings  # type: ignore[call-overload]
+
+
 def test_diff(command: Command, folder: Path, program: Path, bundle: Path) -> None:
     etstream.rewrite_program(program, other := folder / "other.pte", segment_alignment=4096)
     found = etstream.diff(program, other)

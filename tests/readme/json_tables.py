@@ -85,13 +85,19 @@ COMMANDS = {
     ],
     "fat list": ["fat list model.fat --json"],
     "inspect --graph": [f"inspect {name}.pte --graph forward --format json" for name in ("model", "small", "delegated")],
+    "inspect --budget": [f"inspect {name} --budget --json" for name in ("model.pte", "segmented.bpte", "delegated.pte")],
     "profile": ["profile --callers --json - -- sh phase.sh"],
     "diff": ["diff model.bpte segmented.bpte --json", "diff model.pte small.pte --json", "diff model.pte model.pte --json",
              "diff delegated.pte other.pte --json"],
 }
 # The fields of programs with branches, and with delegates of other backends, which no file here has, and those of blocks
 # in a heap, which not each build has.
-UNSEEN = {"calls[].destination", "payloads[].parts[].key", *(f"blocks[].{field}" for field in ("process", "callers", "size", "blocks", "repeated"))}
+UNSEEN = {
+    "calls[].destination",
+    "payloads[].parts[].key",
+    *(f"methods[].delegates[].{part}" for part in ("commands", "weights", "scratch")),
+    *(f"blocks[].{field}" for field in ("process", "callers", "size", "blocks", "repeated")),
+}
 
 # A script that reports a phase as programs do.
 PHASE = """read seconds rest </proc/uptime

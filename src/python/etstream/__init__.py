@@ -62,7 +62,7 @@ from etstream._names import present as _present
 from etstream._native_packages import NativePackageOptions, plan_native_package, write_native_package
 from etstream._packed_files import pack, unpack
 from etstream._programs import ProgramOptions, ProgramPlan, extract, plan_program, rewrite_program
-from etstream._reports import Finding, MethodRun, compare_outputs, diff, graph, inspect, verify
+from etstream._reports import Finding, MethodRun, compare_outputs, diff, graph, inspect, memory_budget, verify
 from etstream._sharing import SharedWeightsPlan, SharingOptions, plan_shared_weights, share_weights
 from etstream._types import OutputLike, SourceLike, StreamLike, TensorLike
 from etstream._values import Tolerance, compare
@@ -140,6 +140,7 @@ __all__ = [
     "graph",
     "inspect",
     "load_ptd",
+    "memory_budget",
     "pack",
     "plan_bundle",
     "plan_fat_container",
