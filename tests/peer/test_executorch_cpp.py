@@ -26,6 +26,11 @@ TOLERANCE = ("--atol", "1e-4", "--rtol", "1e-4")
 
 models = pytest.mark.parametrize("name", list(MODELS))
 
+# The models whose memory is compared with the runtime's: with delegates, buffers, several methods, and weights outside.
+BUDGETED = (
+    *MODELS, "mutable_buffers", "initialized_buffers", "shared_named_data", "external_constants", "convolution_stack"
+)
+
 
 def bundled(
     etstream: Etstream, program: Path, suites: list[Suite], folder: Path, *options: str
@@ -65,6 +70,31 @@ def assert_all_pass(report: Report, count: int) -> None:
 def test_the_tests_of_the_library_pass(run_bundle: RunBundle) -> None:
     assert run_bundle.binary.exists()
     subprocess.run([str(EXECUTORCH_TESTS)], check=True, capture_output=True, timeout=120)
+
+
+def test_methods_take_exactly_the_memory_of_their_budgets(
+    model: ModelByName, run_bundle: RunBundle, tmp_path: Path
+) -> None:
+    programs = [program for program in ROOT.glob("tests/golden/*/program.pte") if program.read_bytes()[4:8] == b"ET12"]
+    for program in programs:
+        (tmp_path / f"{program.parent.name}.pte").symlink_to(program)
+    for name in BUDGETED:
+        subject = model(name)
+        (tmp_path / f"{name}.pte").symlink_to(subject.program.resolve())
+        if weights := subject.weights():
+            (tmp_path / f"{name}.ptd").write_bytes(weights)
+    ran = subprocess.run(
+        [str(EXECUTORCH_TESTS), "--test-case=a method takes exactly its budget*"],
+        env={**os.environ, "ETSTREAM_BUDGET_PROGRAMS": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout
+    # The example in the tests is one more.
+    assert f"{len(programs) + len(BUDGETED) + 1} programs, " in ran.stdout
+    assert ", 0 refused, " in ran.stdout
 
 
 @models

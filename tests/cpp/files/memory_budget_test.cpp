@@ -42,6 +42,8 @@ struct Parts {
   std::vector<std::int32_t> inputs = {1};
   std::string backend = "EthosUBackend";
   std::string stream = ethos_u_stream();
+  bool is_external = false;  // the input is a constant of another file
+  bool has_named_data = false;
 };
 
 /// Returns a program with a method that has every kind of value, a delegate, and a call of each kind.
@@ -52,18 +54,24 @@ std::string program_of(const Parts& parts) {
     values.push_back(p::CreateEValue(builder, type, value.Union()));
   };
   const auto tensor = [&](const std::vector<std::int32_t>& sizes, p::TensorShapeDynamism dynamism,
-                          flatbuffers::Offset<p::AllocationDetails> place) {
+                          flatbuffers::Offset<p::AllocationDetails> place,
+                          flatbuffers::Offset<p::ExtraTensorInfo> extra = 0) {
     std::vector<std::uint8_t> order(sizes.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint8_t>(i);
     const auto sizes_vector = builder.CreateVector(sizes);
     const auto order_vector = builder.CreateVector(order);
     return p::CreateTensor(builder, scalar_type::ScalarType_FLOAT, 0, sizes_vector, order_vector, false, 0,
-                           place, 0, dynamism);
+                           place, 0, dynamism, extra);
   };
   using Indices = std::vector<std::int32_t>;
   add(p::KernelTypes_Tensor,
       tensor({1}, p::TensorShapeDynamism_STATIC, p::CreateAllocationDetails(builder, 1, parts.offset)));
-  add(p::KernelTypes_Tensor, tensor(parts.sizes, parts.dynamism, 0));
+  flatbuffers::Offset<p::ExtraTensorInfo> extra;
+  if (parts.is_external) {
+    extra =
+        p::CreateExtraTensorInfo(builder, 0, builder.CreateString("weight"), p::TensorDataLocation_EXTERNAL);
+  }
+  add(p::KernelTypes_Tensor, tensor(parts.sizes, parts.dynamism, 0, extra));
   add(p::KernelTypes_Int, p::CreateInt(builder, 7));
   add(p::KernelTypes_IntList,
       p::CreateIntList(builder, builder.CreateVector(std::vector<std::int64_t>{2, 2})));
@@ -92,8 +100,11 @@ std::string program_of(const Parts& parts) {
       builder, builder.CreateString("forward"), 0, builder.CreateVector(values),
       builder.CreateVector(parts.inputs), builder.CreateVector(Indices{0}), builder.CreateVector(&chain, 1),
       builder.CreateVector(&op, 1), builder.CreateVector(&delegate, 1), builder.CreateVector(parts.memories));
+  flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<p::NamedData>>> named_data;
+  if (parts.has_named_data)
+    named_data = builder.CreateVector(std::vector<flatbuffers::Offset<p::NamedData>>{});
   p::FinishProgramBuffer(builder, p::CreateProgram(builder, 0, builder.CreateVector(&plan, 1), 0,
-                                                   builder.CreateVector(&data, 1)));
+                                                   builder.CreateVector(&data, 1), 0, 0, 0, named_data));
   return finished(builder);
 }
 
@@ -123,6 +134,22 @@ TEST_CASE("each kind of value, delegates and calls take what the runtime's struc
   CHECK(narrow.method_allocator() == 448);
   CHECK(narrow.load_temp == 84);
   CHECK(method.kernel_calls == 1);
+}
+
+TEST_CASE("a constant of another file takes an entry, and that file a map of its own beside named data") {
+  const auto external = budget_of({.is_external = true});
+  REQUIRE_MESSAGE(external, external.error().message);
+  CHECK(external->methods[0].bits_64.values == 136 + 48);
+  CHECK(external->methods[0].bits_32.values == 136 + 40);
+  CHECK(external->methods[0].bits_64.delegates == 80);
+  CHECK(external->methods[0].inputs.provided == 0);
+  const auto both = budget_of({.is_external = true, .has_named_data = true});
+  REQUIRE(both);
+  CHECK(both->methods[0].bits_64.delegates == 80 + 24);
+  CHECK(both->methods[0].bits_32.delegates == 56 + 12);
+  const auto named = budget_of({.has_named_data = true});
+  REQUIRE(named);
+  CHECK(named->methods[0].bits_64.delegates == 80);
 }
 
 TEST_CASE("planned memory, inputs and outputs, and the stream of Ethos-U have their sizes") {
