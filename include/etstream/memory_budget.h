@@ -11,9 +11,10 @@
 //                 static_cast<unsigned long long>(method.bits_32.method_allocator()));
 //   }
 //
-// The figures are those of ExecuTorch 1.1 to 1.5, whose structs have the same sizes: runtime/executor/
-// method.cpp and tensor_parser_portable.cpp say what is allocated, in which order. ExecuTorch 1.0 has larger
-// values and smaller delegates. Portable tensors are meant, not those of ATen.
+// The figures are those of ExecuTorch 1.1 to 1.5, and for Ethos-U's backend of 1.2 to 1.5. Their structs have
+// the same sizes (docs/formats.md), and runtime/executor/method.cpp and tensor_parser_portable.cpp allocate
+// in the same order. ExecuTorch 1.0 has larger values and smaller delegates. Portable tensors are meant, not
+// those of ATen.
 #pragma once
 
 #include <cstdint>
@@ -107,14 +108,15 @@ struct PoolSizes {
 /// The needs of a file. Sizes are in bytes.
 struct MemoryBudget {
   std::uint64_t file_size = 0;
-  std::uint64_t file_alignment = 16;  // where the file is read whole or lies in flash, for it and its segments
+  std::uint64_t file_alignment = 16;  // of the memory with the whole file, for it and its segments
   std::uint64_t flatbuffer_size = 0;  // of the program; loaders read it at once
   std::uint64_t constants_size = 0;   // of the segment of constants, which they read with it
   std::vector<MethodBudget> methods;
   std::vector<CaseBudget> cases;
 
-  /// Returns the largest pools of the methods.
-  [[nodiscard]] ETSTREAM_EXPORT PoolSizes pools(AllocatorBudget MethodBudget::*target) const;
+  /// Returns the largest pools of the methods, where pointers have 64 bits, and where they have 32.
+  [[nodiscard]] ETSTREAM_EXPORT PoolSizes pools_64() const;
+  [[nodiscard]] ETSTREAM_EXPORT PoolSizes pools_32() const;
   /// Returns the largest size of each area of planned memory, by its id - 1.
   [[nodiscard]] ETSTREAM_EXPORT std::vector<std::uint64_t> planned() const;
 };

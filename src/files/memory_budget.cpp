@@ -3,14 +3,14 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <utility>
 
 #include "core/base/checked.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "core/io/file_budget.h"
 #include "etstream/bundled_program_file.h"
-#include "files/any_file.h"
+#include "etstream/file_kind.h"
 #include "files/named_data_info.h"
 #include "formats/pte/backends/ethos_u_payload.h"
 #include "formats/pte/program_model.h"
@@ -77,11 +77,12 @@ class MethodAllocator {
 class MethodReader {
  public:
   MethodReader(const pte::Program& program, const pte::Method& method, bool has_tensor_data,
-               MethodBudget& budget)
+               FileBudget& payloads, MethodBudget& budget)
       : program_(program),
         known_(program.fields()),
         method_(method),
         has_tensor_data_(has_tensor_data),
+        payloads_(payloads),
         budget_(budget),
         allocators_{MethodAllocator(pte::kStructs64, budget.bits_64),
                     MethodAllocator(pte::kStructs32, budget.bits_32)} {}
@@ -238,6 +239,7 @@ class MethodReader {
   Result<void> read_stream(const ByteSource& data, MethodBudget::Delegate& out) {
     const std::string name =
         text("delegate {} of method {}", budget_.delegates.size() - 1, quote(budget_.name));
+    ETSTREAM_TRY(payloads_.spend(data.size()));
     ETSTREAM_ASSIGN(const EthosUPayload stream, read_ethos_u(data, name));
     const std::uint64_t scratch = stream.scratch_size.value_or(0);
     out.is_known = stream.scratch_size.has_value();
@@ -289,6 +291,7 @@ class MethodReader {
   const program::Fields& known_;
   const pte::Method& method_;
   const bool has_tensor_data_;
+  FileBudget& payloads_;
   MethodBudget& budget_;
   std::array<MethodAllocator, 2> allocators_;
   NumberList<std::int64_t> memory_sizes_;
@@ -314,8 +317,9 @@ Result<void> add_program(const ProgramFile& program, MemoryBudget& out) {
     if (offsets.size() > 1 && segment < segments.size()) out.constants_size = segments[segment].size;
   }
   ETSTREAM_ASSIGN(const bool has_tensor_data, needs_tensor_data(program));
+  FileBudget payloads(model.file());
   return for_each(model.methods(), [&](const pte::Method& method) {
-    return MethodReader(model, method, has_tensor_data, out.methods.emplace_back()).read();
+    return MethodReader(model, method, has_tensor_data, payloads, out.methods.emplace_back()).read();
   });
 }
 
@@ -352,6 +356,16 @@ CountingAllocator pool_before_inputs(const MethodBudget& method, bool is_arm) {
   return pool;
 }
 
+PoolSizes largest_pools(const std::vector<MethodBudget>& methods, AllocatorBudget MethodBudget::*target) {
+  PoolSizes out;
+  for (const MethodBudget& method : methods) {
+    const AllocatorBudget& budget = method.*target;
+    out.method_allocator = std::max(out.method_allocator, budget.method_allocator());
+    out.temp_allocator = std::max({out.temp_allocator, budget.load_temp, method.run_temp});
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<std::string> MethodBudget::unknown_backends() const {
@@ -363,15 +377,8 @@ std::vector<std::string> MethodBudget::unknown_backends() const {
   return out;
 }
 
-PoolSizes MemoryBudget::pools(AllocatorBudget MethodBudget::*target) const {
-  PoolSizes out;
-  for (const MethodBudget& method : methods) {
-    const AllocatorBudget& budget = method.*target;
-    out.method_allocator = std::max(out.method_allocator, budget.method_allocator());
-    out.temp_allocator = std::max({out.temp_allocator, budget.load_temp, method.run_temp});
-  }
-  return out;
-}
+PoolSizes MemoryBudget::pools_64() const { return largest_pools(methods, &MethodBudget::bits_64); }
+PoolSizes MemoryBudget::pools_32() const { return largest_pools(methods, &MethodBudget::bits_32); }
 
 std::vector<std::uint64_t> MemoryBudget::planned() const {
   std::vector<std::uint64_t> out;
@@ -385,7 +392,7 @@ std::vector<std::uint64_t> MemoryBudget::planned() const {
 Result<RunnerPools> runner_pools(const MemoryBudget& budget) {
   return without_exceptions([&]() -> Result<RunnerPools> {
     RunnerPools out;
-    out.temp_allocator = budget.pools(&MethodBudget::bits_32).temp_allocator;
+    out.temp_allocator = budget.pools_32().temp_allocator;
     for (const MethodBudget& method : budget.methods) {
       const std::uint64_t inputs = method.inputs.count;
       CountingAllocator arm = pool_before_inputs(method, true);

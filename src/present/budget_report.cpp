@@ -180,9 +180,9 @@ std::string c_definitions(const MemoryBudget& budget) {
     add("ET_TEMP_ALLOCATOR_SIZE", pools.temp_allocator);
   };
   out += "#include <stdint.h>\n\n#if UINTPTR_MAX > 0xffffffff\n";
-  add_pools(budget.pools(&MethodBudget::bits_64));
+  add_pools(budget.pools_64());
   out += "#else\n";
-  add_pools(budget.pools(&MethodBudget::bits_32));
+  add_pools(budget.pools_32());
   out += "#endif\n";
   const std::vector<std::uint64_t> planned = budget.planned();
   add("ET_PLANNED_MEMORY_COUNT", planned.size());

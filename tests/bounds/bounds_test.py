@@ -49,6 +49,7 @@ REPORTS = {
     "diff": ["diff", "FILE", "OTHER"],
 }
 OF_PROGRAMS = {
+    "inspect --budget": ["inspect", "--budget", "FILE"],
     "inspect --graph": ["inspect", "--graph", "forward", "FILE"],
     "inspect --graph --json": ["inspect", "--graph", "forward", "--json", "FILE"],
 }

@@ -200,8 +200,8 @@ TEST_CASE("runners lay planned memory, the method and inputs one after the other
   CHECK(pools->arm_file_allocator == (budget->file_size + 3) / 4 * 4 + 24);
   CHECK(pools->zephyr_method_allocator == 144 + 448 + 4 + 24);
   CHECK(pools->temp_allocator == 896);
-  CHECK(budget->pools(&MethodBudget::bits_64).method_allocator == 688);
-  CHECK(budget->pools(&MethodBudget::bits_32).temp_allocator == 896);
+  CHECK(budget->pools_64().method_allocator == 688);
+  CHECK(budget->pools_32().temp_allocator == 896);
   CHECK(budget->planned() == std::vector<std::uint64_t>{100, 0, 40});
 }
 
