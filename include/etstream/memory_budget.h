@@ -108,7 +108,7 @@ struct PoolSizes {
 /// The needs of a file. Sizes are in bytes.
 struct MemoryBudget {
   std::uint64_t file_size = 0;
-  std::uint64_t file_alignment = 16;  // of the memory with the whole file, for it and its segments
+  std::uint64_t file_alignment = 16;  // see memory_alignment()
   std::uint64_t flatbuffer_size = 0;  // of the program; loaders read it at once
   std::uint64_t constants_size = 0;   // of the segment of constants, which they read with it
   std::vector<MethodBudget> methods;

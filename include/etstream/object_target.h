@@ -2,7 +2,7 @@
 //
 // The processors that etstream writes object files for.
 //
-//   std::string_view name = etstream::kObjectTargets[static_cast<std::size_t>(etstream::ObjectTarget::kArm)];
+//   for (const std::string_view name : etstream::kObjectTargets) std::puts(std::string(name).c_str());
 #pragma once
 
 #include <array>

@@ -12,12 +12,12 @@
 // CASE over all suites of the method. Where the name has no CASE, the file is of the only case. These are the
 // names, as ExecuTorch's programs write them (main of August 2026, cff6f4dd32), with .bin, .raw or .npy:
 //
-//   BASE-N               executor_runner --output_file BASE; arm_executor_runner -o BASE, by semihosting
-//   output_N             enn_executor_runner
-//   NNNN                 nxp_executor_runner
-//   output_CASE_N        qnn_executor_runner, mtk_oss_executor_runner
-//   LABEL_CASE_output_N  write_test_cases() of case_files.h, whose CASE counts within a suite; LABEL is the
-//                        method's name, or "suite-" and the number of the suite
+// - BASE-N: executor_runner --output_file BASE, and by semihosting arm_executor_runner -o BASE
+// - output_N: enn_executor_runner
+// - NNNN: nxp_executor_runner
+// - output_CASE_N: qnn_executor_runner, mtk_oss_executor_runner
+// - LABEL_CASE_output_N: write_test_cases() of case_files.h, whose CASE counts within a suite; LABEL is the
+//   name of the method, or "suite-" and the number of the suite
 //
 // The first three may also be in a folder of their own for each case, whose name is CASE in decimal digits.
 #pragma once

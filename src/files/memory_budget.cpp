@@ -11,6 +11,7 @@
 #include "core/io/file_budget.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/file_kind.h"
+#include "etstream/memory_alignment.h"
 #include "files/named_data_info.h"
 #include "formats/pte/backends/ethos_u_payload.h"
 #include "formats/pte/program_model.h"
@@ -22,7 +23,7 @@ namespace {
 using pte::RuntimeStructs;
 using pte::StructLayout;
 
-constexpr std::uint64_t kPoolAlignment = 16;  // of planned memory in Arm's runner, and of loaded programs
+constexpr std::uint64_t kPoolAlignment = 16;  // of planned memory in Arm's runner
 constexpr std::uint32_t kFastMemory = 3;      // FAST_MEMORY_REGION_INDEX of Arm's runner is its index, 2
 
 /// The most that a sum may be, which says that it went beyond.
@@ -306,8 +307,6 @@ Result<bool> needs_tensor_data(const ProgramFile& program) {
 Result<void> add_program(const ProgramFile& program, MemoryBudget& out) {
   const pte::Program& model = program.model();
   out.flatbuffer_size = program.flatbuffer_size();
-  ETSTREAM_ASSIGN(const std::uint64_t alignment, program.segment_alignment());
-  out.file_alignment = std::max(kPoolAlignment, alignment);
   ETSTREAM_ASSIGN(const auto segments, model.segments());
   ETSTREAM_ASSIGN(const auto constants, model.constants());
   if (constants) {
@@ -424,6 +423,7 @@ Result<MemoryBudget> read_memory_budget(const ByteSource& file) {
   return without_exceptions([&]() -> Result<MemoryBudget> {
     MemoryBudget out;
     out.file_size = file.size();
+    ETSTREAM_ASSIGN(out.file_alignment, memory_alignment(file));
     ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
     if (kind == FileKind::kBundledProgram || kind == FileKind::kSegmentedBundle) {
       ETSTREAM_ASSIGN(const BundledProgramFile bundle, BundledProgramFile::open(file));

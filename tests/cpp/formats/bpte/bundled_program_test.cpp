@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "file_bytes.h"
 #include "golden_bundles.h"
 #include "test_errors.h"
 #include "test_files.h"
@@ -40,13 +41,6 @@ FilePlan plan_of(const BundledProgram& bundle, std::uint32_t program_alignment =
   auto plan = try_plan(bundle, program_alignment);
   REQUIRE_MESSAGE(plan, plan.error().message);
   return std::move(plan).value();
-}
-
-std::string written(const FilePlan& plan) {
-  std::vector<std::byte> out;
-  const auto done = write(plan, *open_memory_sink(out));
-  REQUIRE_MESSAGE(done, done.error().message);
-  return text_of(out);
 }
 
 const Extent& program_extent(const FilePlan& plan) {
