@@ -11,10 +11,10 @@
 //                 static_cast<unsigned long long>(method.bits_32.method_allocator()));
 //   }
 //
-// The figures are those of ExecuTorch 1.1 to 1.5, and for Ethos-U's backend of 1.2 to 1.5. Their structs have
-// the same sizes (docs/formats.md), and runtime/executor/method.cpp and tensor_parser_portable.cpp allocate
-// in the same order. ExecuTorch 1.0 has larger values and smaller delegates. Portable tensors are meant, not
-// those of ATen.
+// The figures are those of ExecuTorch 1.1 to 1.5. Their structs have the same sizes (docs/formats.md), and
+// runtime/executor/method.cpp and tensor_parser_portable.cpp allocate in the same order; ExecuTorch 1.0 has
+// larger values and smaller delegates. What backends take is that of 1.5: Ethos-U's has taken the same since
+// 1.2, and XNNPACK's since 1.4. Portable tensors are meant, not those of ATen.
 #pragma once
 
 #include <cstdint>

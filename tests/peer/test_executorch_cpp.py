@@ -16,8 +16,9 @@ from cases import Case, Store, Suite, Tensor, write_cases
 from command import Etstream, assert_same_bytes
 from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge
 from executorch.exir.passes import MemoryPlanningPass
+from layouts import BASES
 from misfits import BAD_CASE, MISFITS, Fate
-from models import MODELS, CachedModel, Export, ModelCase, executorch_bundle, to_suites
+from models import LARGE_PROGRAMS, MODELS, PROGRAMS, CachedModel, Export, ModelCase, executorch_bundle, to_suites
 from run_bundle import BUILD, EXECUTORCH_TESTS, ROOT, Report, RunBundle
 
 ModelByName = Callable[[str], CachedModel]
@@ -25,11 +26,6 @@ ModelByName = Callable[[str], CachedModel]
 TOLERANCE = ("--atol", "1e-4", "--rtol", "1e-4")
 
 models = pytest.mark.parametrize("name", list(MODELS))
-
-# The models whose memory is compared with the runtime's: with delegates, buffers, several methods, and weights outside.
-BUDGETED = (
-    *MODELS, "mutable_buffers", "initialized_buffers", "shared_named_data", "external_constants", "convolution_stack"
-)
 
 
 def bundled(
@@ -75,14 +71,16 @@ def test_the_tests_of_the_library_pass(run_bundle: RunBundle) -> None:
 def test_methods_take_exactly_the_memory_of_their_budgets(
     model: ModelByName, run_bundle: RunBundle, tmp_path: Path
 ) -> None:
-    programs = [program for program in ROOT.glob("tests/golden/*/program.pte") if program.read_bytes()[4:8] == b"ET12"]
-    for program in programs:
-        (tmp_path / f"{program.parent.name}.pte").symlink_to(program)
-    for name in BUDGETED:
+    golden = [file for file in ROOT.glob("tests/golden/*/program.pte") if file.read_bytes()[4:8] == b"ET12"]
+    programs = {file.parent.name: file for file in golden}
+    for name in PROGRAMS.keys() - set(LARGE_PROGRAMS):
         subject = model(name)
-        (tmp_path / f"{name}.pte").symlink_to(subject.program.resolve())
-        if weights := subject.weights():
-            (tmp_path / f"{name}.ptd").write_bytes(weights)
+        for base in BASES:
+            programs[f"{name}_{base}"] = subject.folder / f"{base}.pte"
+            if weights := subject.weights():
+                (tmp_path / f"{name}_{base}.ptd").write_bytes(weights)
+    for name, program in programs.items():
+        (tmp_path / f"{name}.pte").symlink_to(program.resolve())
     ran = subprocess.run(
         [str(EXECUTORCH_TESTS), "--test-case=a method takes exactly its budget*"],
         env={**os.environ, "ETSTREAM_BUDGET_PROGRAMS": str(tmp_path)},
@@ -92,8 +90,8 @@ def test_methods_take_exactly_the_memory_of_their_budgets(
         check=False,
     )
     assert ran.returncode == 0, ran.stdout
-    # The example in the tests is one more.
-    assert f"{len(programs) + len(BUDGETED) + 1} programs, " in ran.stdout
+    # The program in examples/ is one more.
+    assert f"{len(programs) + 1} programs, " in ran.stdout
     assert ", 0 refused, " in ran.stdout
 
 
