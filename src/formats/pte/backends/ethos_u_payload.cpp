@@ -153,13 +153,44 @@ class EthosUReader {
   EthosUPayload out_;
 };
 
-/// Adds a fact for each tensor: "[1, 1, 1, 3, 8, 8] of 1 bytes each, at 16 in region 1".
-void add_tensors(std::string_view what, const std::vector<EthosUTensor>& tensors, BackendPayload& out) {
+/// Describes a tensor: "[1, 1, 1, 3, 8, 8] of 1 bytes each, at 16 in region 1".
+std::string text_of_tensor(const EthosUTensor& tensor) {
+  return text("{} of {} bytes each, at {} in region {}", list_text(tensor.shape), tensor.element_size,
+              tensor.offset, tensor.region);
+}
+
+/// Returns the bytes of a tensor; nothing if its sizes make no sense.
+std::optional<std::uint64_t> size_of_tensor(const EthosUTensor& tensor) {
+  std::optional<std::uint64_t> out = 1;
+  const auto multiply = [&](std::int32_t by) {
+    out = out && by >= 0 ? checked_multiply(*out, static_cast<std::uint64_t>(by)) : std::nullopt;
+  };
+  for (const std::int32_t size : tensor.shape) multiply(size);
+  multiply(tensor.element_size);
+  return out;
+}
+
+/// Refuses inputs or outputs outside of the memory for working data, where ExecuTorch reads and writes them
+/// without a check (backends/arm/runtime/EthosUBackend.cpp of ExecuTorch 1.5.1).
+Result<void> check_places_in_scratch(std::string_view what, const std::vector<EthosUTensor>& tensors,
+                                     std::uint32_t scratch_size, const std::string& name) {
+  constexpr std::int32_t kScratchRegion = 1;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const EthosUTensor& tensor = tensors[i];
-    out.facts.push_back(
-        {text("{} {}", what, i), text("{} of {} bytes each, at {} in region {}", list_text(tensor.shape),
-                                      tensor.element_size, tensor.offset, tensor.region)});
+    const auto size = size_of_tensor(tensor);
+    const bool is_elsewhere = size && tensor.region != kScratchRegion;
+    const bool fits = size && tensor.offset >= 0 &&
+                      range_fits(static_cast<std::uint64_t>(tensor.offset), *size, scratch_size);
+    if (is_elsewhere || fits) continue;
+    return error_in(ErrorCode::kCorrupt, name, "expected {} {} in {} of working data, found {}", what, i,
+                    counted(scratch_size, "byte"), text_of_tensor(tensor));
+  }
+  return {};
+}
+
+void add_tensors(std::string_view what, const std::vector<EthosUTensor>& tensors, BackendPayload& out) {
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    out.facts.push_back({text("{} {}", what, i), text_of_tensor(tensors[i])});
   }
 }
 
@@ -174,6 +205,10 @@ Result<std::optional<BackendPayload>> read_ethos_u_payload(const ByteSource& pay
   ETSTREAM_ASSIGN(const PayloadHeader header, PayloadHeader::read(payload, kFirstBlock.size(), name));
   if (!header.has(0, kFirstBlock)) return std::optional<BackendPayload>();
   ETSTREAM_ASSIGN(EthosUPayload stream, read_ethos_u(payload, name));
+  if (stream.scratch_size) {
+    ETSTREAM_TRY(check_places_in_scratch("input", stream.inputs, *stream.scratch_size, name));
+    ETSTREAM_TRY(check_places_in_scratch("output", stream.outputs, *stream.scratch_size, name));
+  }
   BackendPayload out{"a stream of blocks (vela_bin_stream)"};
   const auto add_size = [&](const char* what, const std::optional<std::uint32_t>& size) {
     if (size) out.facts.push_back({what, std::int64_t{*size}});

@@ -16,10 +16,11 @@ namespace etstream {
 
 Result<std::optional<BackendPayload>> read_vgf_payload(const ByteSource& payload, const std::string& name) {
   constexpr std::size_t kHeaderSize = 128;
+  constexpr std::string_view kMajorVersion("\0", 1);
   constexpr std::string_view kOldMagic = "\xC3\xD2\xE1\xF0";
   ETSTREAM_ASSIGN(const PayloadHeader header, PayloadHeader::read(payload, kHeaderSize, name));
   const bool has_magic = header.has(0, "VGF1") || header.has(0, kOldMagic);
-  if (!has_magic || !header.has(8, std::string_view("", 1))) return std::optional<BackendPayload>();
+  if (!has_magic || !header.has(8, kMajorVersion)) return std::optional<BackendPayload>();
   ETSTREAM_TRY(header.check_size());
   const std::string version =
       text("0.{}.{}", int{header.number<std::uint8_t>(9)}, int{header.number<std::uint8_t>(10)});

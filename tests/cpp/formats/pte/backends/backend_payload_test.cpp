@@ -129,6 +129,28 @@ TEST_CASE("blocks for Ethos-U are asked for by their keys") {
   CHECK(requests("EthosUBackend", begin + block("weight_data", key, 1) + end) == Requests{key});
 }
 
+TEST_CASE("inputs and outputs for Ethos-U are in the memory for working data") {
+  const auto stream = [](const std::string& what, std::int32_t size, std::int32_t offset,
+                         std::int32_t region) {
+    std::string tensors = bytes_of_number(std::int32_t{1});
+    for (const std::int32_t each : {1, 1, 1, 1, size, 4, 2, offset, region}) tensors += bytes_of_number(each);
+    return block("vela_bin_stream", "") + block("scratch_size", bytes_of_number(std::uint32_t{100})) +
+           block(what, tensors) + block("vela_end_stream", "");
+  };
+  CHECK(facts("EthosUBackend", stream("inputs", 3, 76, 1)) ==
+        Facts{"scratch_size=100", "input 0=[1, 1, 1, 1, 3, 4] of 2 bytes each, at 76 in region 1"});
+  CHECK(facts("EthosUBackend", stream("outputs", 3, 77, 2)).size() == 2);  // in other memory
+  const auto error = [](const std::string& payload) { return error_of(read("EthosUBackend", payload)); };
+  CHECK(error(stream("inputs", 3, 77, 1)) ==
+        exactly("kCorrupt: payload: expected input 0 in 100 bytes of working data, found [1, 1, 1, 1, 3, 4] "
+                "of 2 bytes each, at 77 in region 1"));
+  for (const std::int32_t size : {-1, 14, 0x7fffffff}) {
+    CHECK(error(stream("outputs", size, 0, 1)) == containing("expected output 0 in 100 bytes"));
+  }
+  CHECK(error(stream("outputs", 1, -4, 1)) == containing("expected output 0 in 100 bytes"));
+  CHECK(error(stream("outputs", -1, 0, 2)) == containing("expected output 0 in 100 bytes"));
+}
+
 /// Returns a header before a graph, and four bytes of data behind it.
 std::string vulkan(const std::string& graph, std::uint32_t size, std::uint32_t data) {
   return std::string(4, '\0') + "VH00" + bytes_of_number(std::uint16_t{30}) +
