@@ -16,7 +16,7 @@ enum class ObjectTarget {
   kAarch64,  // 64 bits
   kRiscv32,  // for ilp32; ld takes it for any float ABI, and lld for this one alone
   kRiscv64,  // for lp64d; the same
-  kX86_64
+  kAmd64     // "x86-64"
 };
 
 /// Their names, in this order.

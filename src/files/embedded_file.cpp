@@ -137,7 +137,7 @@ std::string_view linker_format(ObjectTarget target) {
       return "elf32-littleriscv";
     case ObjectTarget::kRiscv64:
       return "elf64-littleriscv";
-    case ObjectTarget::kX86_64:
+    case ObjectTarget::kAmd64:
       return "elf64-x86-64";
   }
   return "";

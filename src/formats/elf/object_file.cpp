@@ -39,7 +39,7 @@ Machine machine_of(ObjectTarget target) {
       return {false, 243, 0};  // EM_RISCV, EF_RISCV_FLOAT_ABI_SOFT
     case ObjectTarget::kRiscv64:
       return {true, 243, 4};  // EM_RISCV, EF_RISCV_FLOAT_ABI_DOUBLE
-    case ObjectTarget::kX86_64:
+    case ObjectTarget::kAmd64:
       return {true, 62, 0};  // EM_X86_64
   }
   return {};

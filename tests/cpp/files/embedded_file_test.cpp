@@ -102,7 +102,7 @@ TEST_CASE("a packed file becomes the original in an object file, and is refused 
   REQUIRE(write(plan_copy(source_of(content), "data"), **sink));
   auto file = open_embedded_file(path);
   REQUIRE_MESSAGE(file, file.error().message);
-  file->target = ObjectTarget::kX86_64;
+  file->target = ObjectTarget::kAmd64;
   CHECK(file->symbol == "model_bin");
   CHECK(file->data.size() == content.size());
   CHECK(written(*file, "a.o").find(content) == 64);
