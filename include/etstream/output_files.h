@@ -51,9 +51,9 @@ struct OutputFindings : Findings {
   std::vector<MethodRun> runs;  // one for each test case; each ends with kOk or kOtherOutputs
 
   /// Returns how many outputs have a problem: no file, or several; another size, dtype or shape.
-  [[nodiscard]] std::uint64_t problems() const noexcept;
+  [[nodiscard]] ETSTREAM_EXPORT std::uint64_t problems() const noexcept;
   /// Returns whether there is no error, and all outputs are as expected.
-  [[nodiscard]] bool as_expected() const noexcept;
+  [[nodiscard]] ETSTREAM_EXPORT bool as_expected() const noexcept;
 };
 
 /// Compares the files in `folder` with the expected outputs of the bundle `file`, of either format, as
