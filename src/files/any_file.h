@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -55,8 +54,12 @@ using AnyFile = std::variant<ProgramFile, BundledProgramFile, TensorDataFile, Ch
 
 // Functions of public headers for a ByteSource, here for an open file.
 
-/// See memory_alignment(ByteSource). Returns nothing for a file that ExecuTorch's runtime does not load.
-[[nodiscard]] Result<std::optional<std::uint64_t>> memory_alignment(const AnyFile& file);
+/// See memory_alignment(ByteSource). `program` is the one of the bundle.
+[[nodiscard]] Result<std::uint64_t> memory_alignment(const ProgramFile& program);
+[[nodiscard]] Result<std::uint64_t> memory_alignment(const BundledProgramFile& bundle,
+                                                     const ProgramFile& program);
+[[nodiscard]] Result<std::uint64_t> memory_alignment(const TensorDataFile& file);
+[[nodiscard]] Result<std::uint64_t> memory_alignment(const FatContainerFile& container);
 /// See read_contents(ByteSource).
 [[nodiscard]] Result<std::vector<FileContent>> read_contents(const AnyFile& file);
 /// See find_duplicates(ByteSource). `contents` are those of `file`.

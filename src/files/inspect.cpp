@@ -91,6 +91,7 @@ Result<void> add_program(const ProgramFile& program, std::string_view prefix, st
 
 Result<void> add_file(const ProgramFile& program, const KeyNames& names, FileInspection& inspection) {
   ETSTREAM_ASSIGN(inspection.version, program.version());
+  ETSTREAM_ASSIGN(inspection.memory_alignment, memory_alignment(program));
   return add_program(program, "", 0, names, inspection);
 }
 
@@ -109,6 +110,7 @@ Result<void> add_file(const BundledProgramFile& bundle, const KeyNames& names, F
   inspection.suites = bundle.suites();
   const auto program = bundle.open_program();
   if (program) {
+    ETSTREAM_ASSIGN(inspection.memory_alignment, memory_alignment(bundle, *program));
     ETSTREAM_TRY(add_program(*program, "program: ", bundle.program_offset(), names, inspection));
   } else {
     add_part(inspection, "program (not one that can be read)", bundle.program_offset(),
@@ -127,6 +129,7 @@ Result<void> add_file(const BundledProgramFile& bundle, const KeyNames& names, F
 
 Result<void> add_file(const TensorDataFile& file, const KeyNames& /*names*/, FileInspection& inspection) {
   ETSTREAM_ASSIGN(inspection.version, file.version());
+  ETSTREAM_ASSIGN(inspection.memory_alignment, memory_alignment(file));
   ETSTREAM_ASSIGN(inspection.named_data, file.entries());
   add_part(inspection, "flatbuffer", 0, file.flatbuffer_size());
   ETSTREAM_ASSIGN(const auto segments, file.segments());
@@ -149,6 +152,7 @@ Result<void> add_file(const CheckpointFile& checkpoint, const KeyNames& /*names*
 Result<void> add_file(const FatContainerFile& container, const KeyNames& /*names*/,
                       FileInspection& inspection) {
   inspection.version = FatContainerFile::version();
+  ETSTREAM_ASSIGN(inspection.memory_alignment, memory_alignment(container));
   for (const FatPayload& payload : container.payloads()) {
     if (payload.data.size() == 0) continue;
     ETSTREAM_ASSIGN(const auto kind, kind_of(payload));
@@ -211,7 +215,6 @@ Result<FileInspection> inspect(const ByteSource& source, const InspectOptions& o
     FileInspection inspection;
     inspection.format = kind_of(file);
     inspection.size = source.size();
-    ETSTREAM_ASSIGN(inspection.memory_alignment, memory_alignment(file));
     inspection.names = options.names;
     ETSTREAM_TRY(
         match(file, [&](const auto& opened) { return add_file(opened, options.names, inspection); }));

@@ -2,7 +2,6 @@
 #include "etstream/memory_alignment.h"
 
 #include <algorithm>
-#include <optional>
 #include <span>
 
 #include "core/base/try.h"
@@ -28,7 +27,9 @@ std::uint64_t at_offset(std::uint64_t offset, std::uint64_t alignment) {
   return alignment;
 }
 
-Result<std::uint64_t> alignment_of(const ProgramFile& program) {
+}  // namespace
+
+Result<std::uint64_t> memory_alignment(const ProgramFile& program) {
   ETSTREAM_ASSIGN(const auto segments, program.segments());
   const std::uint64_t alignment = std::max(kLeast, of_segments(segments));
   if (program.extended_header_size() == 0) return alignment;
@@ -36,19 +37,17 @@ Result<std::uint64_t> alignment_of(const ProgramFile& program) {
   return header > ExtendedHeader::kSize ? std::max(alignment, header) : alignment;
 }
 
-Result<std::uint64_t> alignment_of(const TensorDataFile& file) {
+Result<std::uint64_t> memory_alignment(const BundledProgramFile& bundle, const ProgramFile& program) {
+  ETSTREAM_ASSIGN(const std::uint64_t alignment, memory_alignment(program));
+  return std::max(kLeast, at_offset(bundle.program_offset(), alignment));
+}
+
+Result<std::uint64_t> memory_alignment(const TensorDataFile& file) {
   ETSTREAM_ASSIGN(const auto segments, file.segments());
   return std::max(kLeast, of_segments(segments));
 }
 
-Result<std::uint64_t> alignment_of(const BundledProgramFile& bundle) {
-  const auto program = bundle.open_program();
-  if (!program) return kLeast;
-  ETSTREAM_ASSIGN(const std::uint64_t alignment, alignment_of(*program));
-  return std::max(kLeast, at_offset(bundle.program_offset(), alignment));
-}
-
-Result<std::uint64_t> alignment_of(const FatContainerFile& container) {
+Result<std::uint64_t> memory_alignment(const FatContainerFile& container) {
   std::uint64_t out = kLeast;
   for (const FatPayload& payload : container.payloads()) {
     ETSTREAM_ASSIGN(const auto kind, kind_of(payload));
@@ -59,27 +58,20 @@ Result<std::uint64_t> alignment_of(const FatContainerFile& container) {
   return out;
 }
 
-}  // namespace
-
-Result<std::optional<std::uint64_t>> memory_alignment(const AnyFile& file) {
-  const auto needed = [](const auto& opened) -> Result<std::optional<std::uint64_t>> {
-    if constexpr (requires { alignment_of(opened); }) {
-      ETSTREAM_ASSIGN(const std::uint64_t alignment, alignment_of(opened));
-      return std::optional(alignment);
-    } else {
-      return std::optional<std::uint64_t>();
-    }
-  };
-  return match(file, needed);
-}
-
 Result<std::uint64_t> memory_alignment(const ByteSource& file) {
   return without_exceptions([&]() -> Result<std::uint64_t> {
     const auto opened = open_any(file);
     if (!opened && opened.error().code == ErrorCode::kUnsupported) return kLeast;
     if (!opened) return opened.error();
-    ETSTREAM_ASSIGN(const auto alignment, memory_alignment(*opened));
-    return alignment.value_or(kLeast);
+    const auto of_bundle = [](const BundledProgramFile& bundle) -> Result<std::uint64_t> {
+      const auto program = bundle.open_program();
+      return program ? memory_alignment(bundle, *program) : kLeast;
+    };
+    const auto of_other = [](const auto& other) -> Result<std::uint64_t> {
+      if constexpr (requires { memory_alignment(other); }) return memory_alignment(other);
+      return kLeast;  // the runtime does not load it
+    };
+    return match(*opened, of_bundle, of_other);
   });
 }
 

@@ -11,7 +11,7 @@
 #include "core/io/file_budget.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/file_kind.h"
-#include "etstream/memory_alignment.h"
+#include "files/any_file.h"
 #include "files/named_data_info.h"
 #include "formats/pte/backends/ethos_u_payload.h"
 #include "formats/pte/program_model.h"
@@ -423,15 +423,16 @@ Result<MemoryBudget> read_memory_budget(const ByteSource& file) {
   return without_exceptions([&]() -> Result<MemoryBudget> {
     MemoryBudget out;
     out.file_size = file.size();
-    ETSTREAM_ASSIGN(out.file_alignment, memory_alignment(file));
     ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
     if (kind == FileKind::kBundledProgram || kind == FileKind::kSegmentedBundle) {
       ETSTREAM_ASSIGN(const BundledProgramFile bundle, BundledProgramFile::open(file));
       ETSTREAM_ASSIGN(const ProgramFile program, bundle.open_program());
+      ETSTREAM_ASSIGN(out.file_alignment, memory_alignment(bundle, program));
       ETSTREAM_TRY(add_program(program, out));
       ETSTREAM_TRY(add_cases(bundle, out));
     } else {
       ETSTREAM_ASSIGN(const ProgramFile program, open_program(file));
+      ETSTREAM_ASSIGN(out.file_alignment, memory_alignment(program));
       ETSTREAM_TRY(add_program(program, out));
     }
     return out;
