@@ -244,9 +244,7 @@ def memory_budget(
     """
     if format not in ("json", "cmake", "kconfig", "c"):
         raise InvalidArgumentError(f"format: expected 'json', 'cmake', 'kconfig' or 'c', found {format!r}")
-    if format == "json":
-        return json.loads(_core.memory_budget(file))
-    return _core.memory_budget_settings(file, format)
+    return json.loads(_core.memory_budget(file)) if format == "json" else _core.memory_budget_settings(file, format)
 
 
 def diff(
