@@ -41,18 +41,18 @@ struct EmbeddedFile {
 /// Returns the section that the file is put into.
 [[nodiscard]] ETSTREAM_EXPORT std::string section_of(const EmbeddedFile& file);
 
-/// Plans the output that has a name like `output`:
-/// - NAME.o, an ELF object file: the bytes are copied, in one pass;
-/// - NAME.S, assembly for GNU as and clang, which takes the file by .incbin;
-/// - NAME.c, which takes it by #embed where the compiler has it (C23), or else by .incbin. By #embed there is
-///   no symbol for the end;
-/// - NAME.ld, a linker script for ld and lld, to be given by -T before the board's own. An output section
-///   behind .text, which each board has, holds the file;
-/// - NAME.h, a header for C and C++ that declares the symbols of any of these. The array has its size, so
-///   that sizeof works.
+/// Plans an output, which the ending of `output` tells:
+/// - .o: an ELF object file; the bytes are copied, in one pass;
+/// - .S: assembly for GNU as and clang, which takes the file by .incbin;
+/// - .c: C, which takes it by the embed directive where the compiler has it (C23), or else by .incbin. By the
+///   directive there is no symbol for the end;
+/// - .ld: a linker script for ld and lld, to be given by -T before the board's own. An output section behind
+///   .text, which each board has, holds the file;
+/// - .h: a header for C and C++ that declares the symbols of any of these. The array has its size, so that
+///   sizeof works.
 /// Where an assembler, compiler or linker reads the file, it fails if the file no longer has as many bytes.
-/// Errors: kInvalidArgument for another name; an empty file; a symbol, section or alignment that can't be; a
-/// target that is missing; a path with a quote, a backslash or a control character, or in NAME.ld any of
+/// Errors: kInvalidArgument for another ending; an empty file; a symbol, section or alignment that can't be; a
+/// target that is missing; a path with a quote, a backslash or a control character, or in a linker script any of
 /// ":*?[", where the output would have it; a packed file, where a compiler would read it. kTooLarge for an
 /// object file for 32 bits over 4 GiB. kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan(const EmbeddedFile& file, std::string_view output);

@@ -40,7 +40,7 @@ struct AllocatorBudget {
   /// The least temp allocator with which the runtime takes nothing more from the method allocator.
   std::uint64_t load_temp = 0;
 
-  /// Returns the bytes that MemoryAllocator::used_size() is at after the method is loaded.
+  /// Returns the bytes that the runtime has taken from its method allocator once the method is loaded.
   [[nodiscard]] std::uint64_t method_allocator() const noexcept {
     return values + tensors + lists + delegates + backends + calls;
   }
