@@ -51,8 +51,9 @@ struct EmbeddedFile {
 /// - .h: a header for C and C++ that declares the symbols of any of these. The array has its size, so that
 ///   sizeof works.
 /// Where an assembler, compiler or linker reads the file, it fails if the file no longer has as many bytes.
-/// Errors: kInvalidArgument for another ending; an empty file; a symbol, section or alignment that can't be; a
-/// target that is missing; a path with a quote, a backslash or a control character, or in a linker script any of
+/// Errors: kInvalidArgument for another ending; an empty file; a symbol, section or alignment that can't be;
+/// a target that is missing; a path with a quote, a backslash or a control character, or in a linker script
+/// any of
 /// ":*?[", where the output would have it; a packed file, where a compiler would read it. kTooLarge for an
 /// object file for 32 bits over 4 GiB. kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan(const EmbeddedFile& file, std::string_view output);
