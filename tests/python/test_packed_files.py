@@ -37,7 +37,8 @@ def piped(content: bytes) -> int:
             for i in range(0, len(content), 100_000):
                 file.write(content[i : i + 100_000])
 
-    threading.Thread(target=write).start()
+    # Where the pipe is not read to its end, the thread waits for ever.
+    threading.Thread(target=write, daemon=True).start()
     return reading
 
 
