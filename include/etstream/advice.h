@@ -19,6 +19,7 @@ namespace etstream {
 /// An option, or a thing to do, that the interfaces have different words for.
 enum class AdviceTerm {
   kAllowOpaque,
+  kBase,
   kBundleTestCases,
   kCheckBundle,
   kChooseOtherPython,

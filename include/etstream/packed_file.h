@@ -3,6 +3,9 @@
 // Packed files: any file in pieces of 1 MiB, each coded by zstd in the way that makes it smallest. Pieces
 // don't depend on one another, so any byte is one piece away. schema/packed_file.md is the specification.
 //
+// An update is a packed file that takes from another file, its base, what the original has in common with it.
+// It is restored with that file alone, from its first byte to its last.
+//
 // ByteSource::file() gives the original bytes of a packed file, also of NAME.etz if it is asked for NAME and
 // there is no such file. open_file_sink() packs what is written to a path that ends in ".etz". What follows
 // is for other places than these.
@@ -21,6 +24,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "etstream/byte_source.h"
 #include "etstream/content_hash.h"
@@ -66,6 +70,10 @@ struct PackedSummary {
   ContentHash content_hash{};  // of the original bytes
 };
 
+/// Checks a packed file or an update as unpacked() does, but for its pieces, and returns its summary. Errors:
+/// those of unpacked().
+[[nodiscard]] ETSTREAM_EXPORT Result<PackedSummary> read_packed_summary(const ByteSource& file);
+
 /// Returns the summary of the packed file that `file`, which unpacked() or ByteSource::file() returned, is
 /// all of; nothing for any other source.
 [[nodiscard]] ETSTREAM_EXPORT std::optional<PackedSummary> packed_summary(const ByteSource& file);
@@ -84,10 +92,29 @@ struct PackOptions {
 /// Returns the memory in bytes that a sink which packs takes, besides that of the sink it writes to.
 [[nodiscard]] ETSTREAM_EXPORT std::uint64_t packing_memory(const PackOptions& options = {}) noexcept;
 
+/// A range of a file whose bytes are, or are like, those from `base_offset` on in another file.
+struct BaseRange {
+  std::uint64_t offset = 0;       // in bytes
+  std::uint64_t size = 0;         // in bytes
+  std::uint64_t base_offset = 0;  // in bytes
+
+  friend bool operator==(const BaseRange&, const BaseRange&) = default;
+};
+
+/// The file that an update is made from.
+struct Base {
+  ByteSource file;
+  ContentHash hash{};             // of all its bytes
+  std::vector<BaseRange> ranges = {};  // of the update, in order and apart, inside both files
+};
+
 /// Opens a sink that packs what it is given, and writes that to `packed`, which nothing was appended to. It
-/// is committed with this one. Errors: those of `packed`; kTooLarge over 512 TiB.
+/// is committed with this one. With a base, which match_base() of base_match.h finds, it writes an update:
+/// what is not in the base, and the differences from it. A thread then takes 2 MiB more. Errors: those of
+/// `packed`, and of reading the base; kTooLarge over 512 TiB.
 [[nodiscard]] ETSTREAM_EXPORT std::unique_ptr<Sink> open_packing_sink(std::unique_ptr<Sink> packed,
-                                                                      const PackOptions& options = {});
+                                                                      const PackOptions& options = {},
+                                                                      std::optional<Base> base = {});
 
 /// A function that fills its argument with the next bytes, and returns how many these are: fewer only at the
 /// end.
@@ -106,9 +133,12 @@ using ReadBytes = std::function<Result<std::size_t>(std::span<std::byte>)>;
 
 /// Unpacks what `read` gives, from the first to the last byte, such as from a pipe, and appends the original
 /// bytes to `sink`, without a commit. Nothing was wrong with a file if this returns no error: all hashes are
-/// checked. `name` stands for the input in messages. Errors: as in unpacked(); those of `read`
-/// and of the sink.
+/// checked. `name` stands for the input in messages. An update needs the file that it was made from as
+/// `base`, all of which is read and compared with the hash in the update before the first byte is appended.
+/// Errors: as in unpacked(); kInvalidArgument for another base, for an update without one, and for a base
+/// with what is no update; those of `read`, of reading the base, and of the sink.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> unpack(const ReadBytes& read, const std::string& name, Sink& sink,
-                                                  const PackOptions& options = {});
+                                                  const PackOptions& options = {},
+                                                  const std::optional<ByteSource>& base = {});
 
 }  // namespace etstream

@@ -7,6 +7,8 @@ std::string_view option_words(AdviceTerm term) {
   switch (term) {
     case AdviceTerm::kAllowOpaque:
       return "--opaque";
+    case AdviceTerm::kBase:
+      return "--base to etstream unpack";
     case AdviceTerm::kBundleTestCases:
       return "etstream bundle takes them as --cases";
     case AdviceTerm::kCheckBundle:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream pack FILE [-o OUT.etz], unpack FILE.etz [-o OUT]
+// etstream pack FILE [--base OLD] [-o OUT.etz], unpack FILE.etz [--base OLD] [-o OUT]
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -15,6 +15,7 @@
 #include "cli/terminal.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "etstream/base_match.h"
 #include "etstream/byte_source.h"
 #include "etstream/packed_file.h"
 #include "present/print.h"
@@ -26,6 +27,7 @@ namespace {
 struct PackArguments : WriteOptions {
   std::string file;
   std::string output;
+  std::string base;
   unsigned threads = 0;
   bool json = false;
 };
@@ -62,15 +64,17 @@ ReadBytes reporting(ReadBytes read, std::uint64_t size, Progress progress) {
   };
 }
 
+/// Makes the sink that `fill` fills from that of the output.
+using Wrap = std::function<Result<std::unique_ptr<Sink>>(std::unique_ptr<Sink>)>;
+
 /// Writes an output that `fill` fills from the stream. The report has the sizes before and after.
 Result<void> recode(const Stream& stream, const std::string& path, const PackArguments& arguments,
-                    FileSinkOptions::Packing packing,
-                    const std::function<Result<void>(const ReadBytes&, Sink&)>& fill) {
+                    const Wrap& wrap, const std::function<Result<void>(const ReadBytes&, Sink&)>& fill) {
   FileSinkOptions options = file_options(!arguments.no_sync);
-  options.packing = packing;
-  options.threads = arguments.threads;
+  options.packing = FileSinkOptions::Packing::kNever;
   const auto write = [&](const Progress& progress) -> Result<std::unique_ptr<PendingOutput>> {
-    ETSTREAM_ASSIGN(auto sink, open_output(path, options, false));
+    ETSTREAM_ASSIGN(auto output, open_output(path, options, false));
+    ETSTREAM_ASSIGN(std::unique_ptr<Sink> sink, wrap(std::move(output)));
     ETSTREAM_TRY(fill(reporting(stream.read, stream.size, progress), *sink));
     if (stream.file) ETSTREAM_TRY(stream.file->check_unchanged());
     return std::unique_ptr<PendingOutput>(std::move(sink));
@@ -81,21 +85,19 @@ Result<void> recode(const Stream& stream, const std::string& path, const PackArg
 /// Reports the sizes of the packed file and of the original, of which one is an output.
 Result<void> report(const std::string& output, const std::string& packed, const PackArguments& arguments) {
   if (is_standard_output(output)) return {};
-  ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(packed));
-  const auto summary = packed_summary(file);
-  if (!summary) return {};
+  ETSTREAM_ASSIGN(const ByteSource file, ByteSource::raw_file(packed));
+  ETSTREAM_ASSIGN(const PackedSummary summary, read_packed_summary(file));
   if (arguments.json) {
-    print_json({{"output", output},
-                {"packed_size", summary->packed_size},
-                {"original_size", summary->original_size}});
+    print_json(
+        {{"output", output}, {"packed_size", summary.packed_size}, {"original_size", summary.original_size}});
     return {};
   }
-  const std::string share = summary->original_size == 0
+  const std::string share = summary.original_size == 0
                                 ? ""
-                                : text(", {:.1f} %", 100 * static_cast<double>(summary->packed_size) /
-                                                         static_cast<double>(summary->original_size));
-  say("{}: {} packed, {} unpacked{}\n", output, readable_size(summary->packed_size),
-      readable_size(summary->original_size), share);
+                                : text(", {:.1f} %", 100 * static_cast<double>(summary.packed_size) /
+                                                         static_cast<double>(summary.original_size));
+  say("{}: {} packed, {} unpacked{}\n", output, readable_size(summary.packed_size),
+      readable_size(summary.original_size), share);
   return {};
 }
 
@@ -104,8 +106,20 @@ Result<void> pack_command(const PackArguments& arguments) {
   const std::string output = !arguments.output.empty() ? arguments.output
                              : arguments.file == "-"   ? "-"
                                                        : arguments.file + std::string(kPackedSuffix);
+  std::optional<Base> base;
+  if (!arguments.base.empty()) {
+    if (!stream.file) {
+      return error_in(ErrorCode::kInvalidArgument, stream.name,
+                      "is read once; to make an update of it, give a file");
+    }
+    ETSTREAM_ASSIGN(const ByteSource base_file, ByteSource::file(arguments.base));
+    ETSTREAM_ASSIGN(base, match_base(*stream.file, base_file));
+  }
+  const auto wrap = [&](std::unique_ptr<Sink> packed) -> Result<std::unique_ptr<Sink>> {
+    return open_packing_sink(std::move(packed), {.threads = arguments.threads}, std::move(base));
+  };
   const auto fill = [&](const ReadBytes& read, Sink& sink) { return pack(read, stream.name, sink); };
-  ETSTREAM_TRY(recode(stream, output, arguments, FileSinkOptions::Packing::kAlways, fill));
+  ETSTREAM_TRY(recode(stream, output, arguments, wrap, fill));
   return report(output, output, arguments);
 }
 
@@ -131,22 +145,28 @@ Result<void> unpack_command(const PackArguments& arguments) {
   if (output.empty()) {
     ETSTREAM_ASSIGN(output, output_of(arguments.file));
   }
+  std::optional<ByteSource> base;
+  if (!arguments.base.empty()) {
+    ETSTREAM_ASSIGN(base, ByteSource::file(arguments.base));
+  }
+  const auto wrap = [](std::unique_ptr<Sink> sink) -> Result<std::unique_ptr<Sink>> { return sink; };
   const auto fill = [&](const ReadBytes& read, Sink& sink) -> Result<void> {
     if (stream.file) {
       // A full disk, and a file that was cut, show before the work.
-      ETSTREAM_ASSIGN(const ByteSource original, unpacked(*stream.file));
-      ETSTREAM_TRY(sink.reserve(original.size()));
+      ETSTREAM_ASSIGN(const PackedSummary summary, read_packed_summary(*stream.file));
+      ETSTREAM_TRY(sink.reserve(summary.original_size));
     }
-    return unpack(read, stream.name, sink, {.threads = arguments.threads});
+    return unpack(read, stream.name, sink, {.threads = arguments.threads}, base);
   };
-  ETSTREAM_TRY(recode(stream, output, arguments, FileSinkOptions::Packing::kNever, fill));
+  ETSTREAM_TRY(recode(stream, output, arguments, wrap, fill));
   return stream.file ? report(output, arguments.file, arguments) : Result<void>();
 }
 
 void add_options(CLI::App& command, PackArguments& arguments, const std::string& file,
-                 const std::string& output) {
+                 const std::string& output, const std::string& base) {
   command.add_option("FILE", arguments.file, file + "; - is standard input")->required();
   add_option(command, "-o,--output", "OUT", arguments.output, output + "; - is standard output");
+  add_option(command, "--base", "OLD", arguments.base, base);
   add_number(command, "--threads", arguments.threads,
              "Code with this many threads, of which each takes up to 4 MiB; the default is one a processor, "
              "but at most 4");
@@ -159,13 +179,15 @@ void add_options(CLI::App& command, PackArguments& arguments, const std::string&
 void add_pack_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<PackArguments>(
       app, chosen, "pack", "Make a file smaller; all subcommands read packed files", pack_command);
-  add_options(command, arguments, "The file to pack", "The packed file; the default is FILE.etz");
+  add_options(command, arguments, "The file to pack", "The packed file; the default is FILE.etz",
+              "Write an update: what FILE has that is not in OLD, an earlier version of it");
 }
 
 void add_unpack_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<PackArguments>(
       app, chosen, "unpack", "Restore a packed file, bit for bit", unpack_command);
-  add_options(command, arguments, "The packed file", "The original file; the default is FILE without .etz");
+  add_options(command, arguments, "The packed file", "The original file; the default is FILE without .etz",
+              "The file that an update was made from");
 }
 
 }  // namespace etstream::cli

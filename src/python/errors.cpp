@@ -29,6 +29,8 @@ const char* class_of(const Error& error) {
 
 std::string_view argument_words(AdviceTerm term) {
   switch (term) {
+    case AdviceTerm::kBase:
+      return "base to etstream.unpack()";
     case AdviceTerm::kCheckBundle:
       return "etstream.verify() of a bundle that is made with unchecked=True";
     case AdviceTerm::kMoveConstantsOut:

@@ -11,6 +11,7 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "etstream/base_match.h"
 #include "etstream/input_record.h"
 #include "python/bindings.h"
 #include "python/errors.h"
@@ -62,52 +63,78 @@ ReadBytes reporting(ReadBytes read, Progress progress, std::uint64_t size) {
   };
 }
 
+/// What pack() and unpack() are given.
+struct Streams {
+  Stream input;
+  std::optional<ByteSource> base;
+};
+
 /// Reads `source` to its end, and writes what `recode` makes of it. `wrap` makes the sink of that of the
 /// output.
 template <class Wrap, class Recode>
-void write(nb::handle source, nb::handle output, bool sync, nb::handle progress, Wrap wrap, Recode recode) {
+void write(nb::handle source, nb::handle output, nb::handle base, bool sync, nb::handle progress, Wrap wrap,
+           Recode recode) {
   const nb::object input = asked(source);
   const nb::object destination = asked(output);
+  const nb::object base_input = asked(base);
   const nb::object callback = progress_callback(progress);
-  const Stream stream = open_stream(input);
+  Streams streams{open_stream(input), {}};
+  const Stream& stream = streams.input;
   if (stream.file) require_apart(*stream.file, destination);
+  if (!base_input.is_none()) {
+    streams.base = source_of(base_input);
+    require_apart(*streams.base, destination);
+  }
   FileWarnings warnings;
   FileSinkOptions options = warnings.options(sync);
   options.packing = FileSinkOptions::Packing::kNever;
-  const std::unique_ptr<Sink> sink = wrap(open_output(destination, options));
+  const std::unique_ptr<Sink> sink = wrap(open_output(destination, options), streams);
   without_gil([&]() -> Result<void> {
     const ReadBytes read = reporting(stream.read, progress_to(callback, 0, stream.size), stream.size);
-    ETSTREAM_TRY(recode(read, stream.name, *sink));
+    ETSTREAM_TRY(recode(read, streams, *sink));
     if (stream.file) ETSTREAM_TRY(stream.file->check_unchanged());
     return sink->commit();
   });
   warnings.show();
 }
 
-void pack_file(nb::handle source, nb::handle output, unsigned threads, bool sync, nb::handle progress) {
+void pack_file(nb::handle source, nb::handle output, nb::handle base, unsigned threads, bool sync,
+               nb::handle progress) {
   write(
-      source, output, sync, progress,
-      [=](std::unique_ptr<Sink> packed) {
-        return open_packing_sink(std::move(packed), {.threads = threads});
+      source, output, base, sync, progress,
+      [&](std::unique_ptr<Sink> packed, const Streams& streams) {
+        std::optional<Base> matched;
+        if (streams.base) {
+          matched = without_gil([&]() -> Result<Base> {
+            if (streams.input.file) return match_base(*streams.input.file, *streams.base);
+            return error_in(ErrorCode::kInvalidArgument, streams.input.name,
+                            "is read once; to make an update of it, give a file");
+          });
+        }
+        return open_packing_sink(std::move(packed), {.threads = threads}, std::move(matched));
       },
-      &pack);
+      [](const ReadBytes& read, const Streams& streams, Sink& sink) {
+        return pack(read, streams.input.name, sink);
+      });
 }
 
-void unpack_file(nb::handle source, nb::handle output, unsigned threads, bool sync, nb::handle progress) {
+void unpack_file(nb::handle source, nb::handle output, nb::handle base, unsigned threads, bool sync,
+                 nb::handle progress) {
   write(
-      source, output, sync, progress, [](std::unique_ptr<Sink> sink) { return sink; },
-      [=](const ReadBytes& read, const std::string& name, Sink& sink) {
-        return unpack(read, name, sink, {.threads = threads});
+      source, output, base, sync, progress,
+      [](std::unique_ptr<Sink> sink, const Streams& /*streams*/) { return sink; },
+      [&](const ReadBytes& read, const Streams& streams, Sink& sink) {
+        return unpack(read, streams.input.name, sink, {.threads = threads}, streams.base);
       });
 }
 
 }  // namespace
 
 void bind_packed_files(nb::module_& module) {
-  module.def("pack", &pack_file, nb::arg("source"), nb::arg("output"), nb::arg("threads"), nb::arg("sync"),
-             nb::arg("progress").none());
-  module.def("unpack", &unpack_file, nb::arg("source"), nb::arg("output"), nb::arg("threads"),
-             nb::arg("sync"), nb::arg("progress").none());
+  module.def("pack", &pack_file, nb::arg("source"), nb::arg("output"), nb::arg("base").none(),
+             nb::arg("threads"), nb::arg("sync"), nb::arg("progress").none());
+  module.def("unpack", &unpack_file, nb::arg("source"), nb::arg("output"), nb::arg("base").none(),
+             nb::arg("threads"), nb::arg("sync"), nb::arg("progress").none());
 }
 
 }  // namespace etstream::python

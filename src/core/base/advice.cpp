@@ -9,6 +9,8 @@ std::string_view library_words(AdviceTerm term) {
   switch (term) {
     case AdviceTerm::kAllowOpaque:
       return "allow_opaque";
+    case AdviceTerm::kBase:
+      return "base to unpack()";
     case AdviceTerm::kBundleTestCases:
       return "bundle a program with them";
     case AdviceTerm::kCheckBundle:

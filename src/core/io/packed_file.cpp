@@ -23,7 +23,11 @@ Result<void> read_structure(const ByteSource& file, std::uint64_t offset, T& out
 }
 
 /// Checks that pieces follow one another from `begin` to the table, and the table's hash.
-Result<void> check_offsets(const ByteSource& file, std::uint64_t begin, const Footer& footer) {
+Result<void> check_offsets(const ByteSource& file, std::uint64_t begin, std::uint32_t kind,
+                           const Footer& footer) {
+  const bool is_update = kind == kUpdate;
+  const std::uint64_t least_piece = sizeof(PieceHeader) + (is_update ? sizeof(RunsHeader) + sizeof(Run) : 1);
+  const std::uint64_t most_piece = kMostCoded + (is_update ? kMostRunBytes : 0);
   ContentHasher hash;
   std::array<std::uint64_t, 4096> offsets{};
   std::uint64_t before = begin;
@@ -34,9 +38,8 @@ Result<void> check_offsets(const ByteSource& file, std::uint64_t begin, const Fo
     ETSTREAM_TRY(file.read_at(at, std::as_writable_bytes(some)));
     hash.update(std::as_bytes(some));
     for (std::size_t j = 0; j < some.size(); ++j) {
-      const std::uint64_t least = i + j == 0 ? begin : before + sizeof(PieceHeader) + 1;
-      const std::uint64_t most =
-          i + j == 0 ? begin : before + sizeof(PieceHeader) + kPieceSize + kMostOverhead;
+      const std::uint64_t least = i + j == 0 ? begin : before + least_piece;
+      const std::uint64_t most = i + j == 0 ? begin : before + most_piece;
       if (some[j] < least || some[j] > most || some[j] >= footer.table_offset) {
         return unexpected(ErrorCode::kCorrupt, {file.name(), at + j * sizeof(some[j])},
                           "piece {} at an offset from {} to {}, before {}, found {}", i + j, least, most,
@@ -51,6 +54,28 @@ Result<void> check_offsets(const ByteSource& file, std::uint64_t begin, const Fo
                       "the table of no pieces at offset {}, found {}", begin, footer.table_offset);
   }
   return check_table_hash(footer, hash, file.name(), file.size());
+}
+
+/// Checks all of a file but its pieces. Puts its end in `footer`, and returns its kind.
+Result<std::uint32_t> check_all_but_pieces(const ByteSource& file, Footer& footer) {
+  const std::string name = file.name();
+  FileHeader header{.identifier = 0};
+  ETSTREAM_ASSIGN(const bool begins_right, is_packed(file));
+  if (begins_right && file.size() >= sizeof(header)) ETSTREAM_TRY(read_structure(file, 0, header));
+  ETSTREAM_TRY(check(header, name));
+  const std::uint64_t begin = std::uint64_t{sizeof(FrameStart)} + header.frame.size;
+  if (file.size() < begin + sizeof(FrameStart) + sizeof(footer)) {
+    return unexpected(ErrorCode::kCorrupt, {name, file.size()},
+                      "at least {} bytes, found the end of the file",
+                      begin + sizeof(FrameStart) + sizeof(footer));
+  }
+  ETSTREAM_TRY(read_structure(file, file.size() - sizeof(footer), footer));
+  ETSTREAM_TRY(check(footer, name, file.size()));
+  ETSTREAM_TRY(check_offsets(file, begin, header.kind, footer));
+  FrameStart table;
+  ETSTREAM_TRY(read_structure(file, footer.table_offset, table));
+  ETSTREAM_TRY(check(table, footer.piece_count, name, footer.table_offset));
+  return header.kind;
 }
 
 }  // namespace
@@ -70,24 +95,9 @@ Result<bool> is_packed(const ByteSource& file) {
 Result<ByteSource> unpacked(ByteSource file) {
   return without_exceptions([&]() -> Result<ByteSource> {
     const std::string name = file.name();
-    packed::FileHeader header{.identifier = 0};
     packed::Footer footer;
-    ETSTREAM_ASSIGN(const bool begins_right, is_packed(file));
-    if (begins_right && file.size() >= sizeof(header)) ETSTREAM_TRY(packed::read_structure(file, 0, header));
-    ETSTREAM_TRY(packed::check(header, name));
-    const std::uint64_t begin = std::uint64_t{sizeof(packed::FrameStart)} + header.frame.size;
-    if (file.size() < begin + sizeof(packed::FrameStart) + sizeof(footer)) {
-      return unexpected(ErrorCode::kCorrupt, {name, file.size()},
-                        "at least {} bytes, found the end of the file",
-                        begin + sizeof(packed::FrameStart) + sizeof(footer));
-    }
-    const std::uint64_t footer_at = file.size() - sizeof(footer);
-    ETSTREAM_TRY(packed::read_structure(file, footer_at, footer));
-    ETSTREAM_TRY(packed::check(footer, name, file.size()));
-    ETSTREAM_TRY(packed::check_offsets(file, begin, footer));
-    packed::FrameStart table;
-    ETSTREAM_TRY(packed::read_structure(file, footer.table_offset, table));
-    ETSTREAM_TRY(packed::check(table, footer.piece_count, name, footer.table_offset));
+    ETSTREAM_ASSIGN(const std::uint32_t kind, packed::check_all_but_pieces(file, footer));
+    if (kind == packed::kUpdate) return packed::needs_base(ErrorCode::kUnsupported, name);
     ByteSource out = packed::original_bytes(std::move(file), footer);
     ETSTREAM_ASSIGN(const bool is_packed_twice, is_packed(out));
     if (is_packed_twice) {
@@ -95,6 +105,14 @@ Result<ByteSource> unpacked(ByteSource file) {
                          {"unpack it once"});
     }
     return out;
+  });
+}
+
+Result<PackedSummary> read_packed_summary(const ByteSource& file) {
+  return without_exceptions([&]() -> Result<PackedSummary> {
+    packed::Footer footer;
+    ETSTREAM_TRY(packed::check_all_but_pieces(file, footer));
+    return packed::summary_of(file, footer);
   });
 }
 

@@ -53,9 +53,7 @@ class PackedStorage final : public ByteStorage {
     return error_in(ErrorCode::kUnsupported, file_.name(), "is packed, so its original bytes lie in no file");
   }
 
-  [[nodiscard]] PackedSummary summary() const noexcept {
-    return {file_.size(), footer_.original_size, footer_.piece_count, footer_.content_hash};
-  }
+  [[nodiscard]] PackedSummary summary() const noexcept { return summary_of(file_, footer_); }
 
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     while (!out.empty()) {
@@ -113,7 +111,7 @@ class PackedStorage final : public ByteStorage {
     file_.drop_pages(ends[0], bytes.size());
     PieceHeader header;
     std::memcpy(&header, bytes.data(), sizeof(header));
-    ETSTREAM_TRY(check(header, file_.name(), ends[0]));
+    ETSTREAM_TRY(check(header, kWhole, file_.name(), ends[0]));
     piece.coded = bytes.subspan(sizeof(header));
     if (header.original_size != out.size() || header.coded_size != piece.coded.size()) {
       return unexpected(ErrorCode::kCorrupt, {file_.name(), ends[0]},
@@ -222,6 +220,16 @@ class PackedStorage final : public ByteStorage {
 
 ByteSource original_bytes(ByteSource file, const Footer& footer) {
   return ByteSource(std::make_shared<PackedStorage>(std::move(file), footer));
+}
+
+PackedSummary summary_of(const ByteSource& file, const Footer& footer) noexcept {
+  return {file.size(), footer.original_size, footer.piece_count, footer.content_hash};
+}
+
+Error needs_base(ErrorCode code, const std::string& name) {
+  return with_advice(
+      error_in(code, name, "is an update, and needs the file that it was made from to be restored"),
+      {"give it as ", AdviceTerm::kBase});
 }
 
 }  // namespace etstream::packed

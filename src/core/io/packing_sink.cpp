@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A sink that codes what passes.
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "core/base/checked.h"
 #include "core/base/content_hash.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
@@ -26,12 +28,15 @@ struct Piece {
   std::size_t original_size = 0;
   std::unique_ptr<std::byte[]> coded = std::make_unique_for_overwrite<std::byte[]>(kMostCoded);
   Result<std::size_t> coded_size = 0;
+  // Of an update:
+  std::unique_ptr<std::byte[]> base;
+  std::vector<Run> runs;
 };
 
 class PackingSink final : public BufferedSink {
  public:
-  PackingSink(std::unique_ptr<Sink> packed, const PackOptions& options)
-      : packed_(std::move(packed)), threads_(threads_for(options.threads)) {
+  PackingSink(std::unique_ptr<Sink> packed, const PackOptions& options, std::optional<Base> base)
+      : packed_(std::move(packed)), threads_(threads_for(options.threads)), base_(std::move(base)) {
     set_forgetful(true);
   }
 
@@ -45,6 +50,7 @@ class PackingSink final : public BufferedSink {
     ETSTREAM_ASSIGN(Piece* const piece, workers_->next([this](const Piece& each) { return write(each); }));
     exchange_buffer(piece->original);
     piece->original_size = bytes.size();
+    if (base_) ETSTREAM_TRY(read_base(*piece));
     hash_.update(bytes);
     original_size_ += bytes.size();
     workers_->submit();
@@ -63,11 +69,54 @@ class PackingSink final : public BufferedSink {
   Result<void> begin() {
     workers_.emplace(threads_, [] {
       return [encoder = std::make_shared<PieceEncoder>()](Piece& piece) {
+        const std::span original(piece.original.get(), piece.original_size);
         piece.coded_size =
-            encoder->encode({piece.original.get(), piece.original_size}, {piece.coded.get(), kMostCoded});
+            piece.base == nullptr
+                ? encoder->encode(original, {piece.coded.get(), kMostCoded})
+                : encoder->encode_update(original, piece.runs, {piece.base.get(), piece.original_size},
+                                         {piece.coded.get(), kMostCoded + kMostRunBytes});
       };
     });
-    return write(bytes_of(FileHeader()));
+    FileHeader header;
+    if (base_) {
+      header.kind = kUpdate;
+      header.frame.size += sizeof(BaseHeader);
+    }
+    ETSTREAM_TRY(write(bytes_of(header)));
+    if (!base_) return {};
+    return write(bytes_of(BaseHeader{base_->file.size(), base_->hash}));
+  }
+
+  /// Makes the runs of the next piece, and reads what the base has in their places.
+  Result<void> read_base(Piece& piece) {
+    if (piece.base == nullptr) {
+      piece.base = std::make_unique_for_overwrite<std::byte[]>(kPieceSize);
+      piece.coded = std::make_unique_for_overwrite<std::byte[]>(kMostCoded + kMostRunBytes);
+    }
+    piece.runs.clear();
+    const std::uint64_t end = original_size_ + piece.original_size;
+    const auto add = [&](std::uint64_t from, std::uint64_t to, std::uint32_t method, std::uint64_t offset) {
+      if (from < to) piece.runs.push_back({static_cast<std::uint32_t>(to - from), method, offset});
+    };
+    std::uint64_t done = original_size_;
+    for (; next_range_ < base_->ranges.size() && piece.runs.size() + 3 < kMostRuns; ++next_range_) {
+      const BaseRange& range = base_->ranges[next_range_];
+      if (range.offset >= end) break;
+      std::uint64_t from = std::max(done, range.offset);
+      from += padding_to(from - range.offset, 4);  // a run begins with a whole element
+      const std::uint64_t to = std::min(end, range.offset + range.size);
+      if (from >= to) continue;
+      const std::uint64_t offset = range.base_offset + (from - range.offset);
+      add(done, from, kNew, 0);
+      add(from, to, 1, offset);
+      const auto n = static_cast<std::size_t>(to - from);
+      ETSTREAM_TRY(base_->file.read_at(offset, {piece.base.get() + (from - original_size_), n}));
+      base_->file.drop_pages(offset, n);
+      done = to;
+      if (to < range.offset + range.size) break;
+    }
+    add(done, end, kNew, 0);
+    return {};
   }
 
   Result<void> write(std::span<const std::byte> bytes) {
@@ -90,11 +139,11 @@ class PackingSink final : public BufferedSink {
                   .original_size = original_size_,
                   .table_offset = packed_size_,
                   .piece_count = static_cast<std::uint32_t>(sizes_.size())};
+    std::uint64_t offset = sizeof(FileHeader) + (base_ ? sizeof(BaseHeader) : 0);
     ETSTREAM_TRY(write(bytes_of(FrameStart{.size = static_cast<std::uint32_t>(table_size(sizes_.size()))})));
     ContentHasher table_hash;
     std::vector<std::uint64_t> offsets;  // as many as fit in a small buffer
     constexpr std::size_t kMost = 4096;
-    std::uint64_t offset = sizeof(FileHeader);
     for (std::size_t i = 0; i < sizes_.size();) {
       for (offsets.clear(); i < sizes_.size() && offsets.size() < kMost; ++i) {
         offsets.push_back(offset);
@@ -111,6 +160,8 @@ class PackingSink final : public BufferedSink {
 
   const std::unique_ptr<Sink> packed_;
   const unsigned threads_;
+  const std::optional<Base> base_;
+  std::size_t next_range_ = 0;  // of the base's, the first that does not end before the next piece
   std::optional<OrderedWorkers<Piece>> workers_;  // from the first byte to the last
   ContentHasher hash_;
   std::vector<std::uint32_t> sizes_;  // of the pieces with their headers
@@ -129,8 +180,9 @@ std::uint64_t packing_memory(const PackOptions& options) noexcept {
          threads * packed::kEncoderMemory + kTransferBufferSize;
 }
 
-std::unique_ptr<Sink> open_packing_sink(std::unique_ptr<Sink> packed, const PackOptions& options) {
-  return std::make_unique<packed::PackingSink>(std::move(packed), options);
+std::unique_ptr<Sink> open_packing_sink(std::unique_ptr<Sink> packed, const PackOptions& options,
+                                        std::optional<Base> base) {
+  return std::make_unique<packed::PackingSink>(std::move(packed), options, std::move(base));
 }
 
 Result<void> pack(const ReadBytes& read, const std::string& name, Sink& sink) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,8 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/ordered_workers.h"
+#include "core/io/packed_storage.h"
+#include "core/io/read_pieces.h"
 #include "core/packed/packed_checks.h"
 #include "core/packed/packed_format.h"
 #include "core/packed/piece_coder.h"
@@ -29,15 +32,28 @@ struct CodedPiece {
   std::unique_ptr<std::byte[]> original_bytes = std::make_unique_for_overwrite<std::byte[]>(kPieceSize);
   std::span<std::byte> coded;
   std::span<std::byte> original;
+  std::vector<Run> runs;  // of an update
+  std::uint32_t sparse_planes = 0;
   Result<void> result;
 };
 
+/// Returns a hash as 32 hexadecimal digits.
+std::string hex(const ContentHash& hash) {
+  std::string out;
+  for (const std::byte byte : hash) out += text("{:02x}", std::to_integer<unsigned>(byte));
+  return out;
+}
+
 class Unpacker {
  public:
-  Unpacker(const ReadBytes& read, const std::string& name, Sink& sink, const PackOptions& options)
-      : read_(read), name_(name), sink_(sink), workers_(threads_for(options.threads), [] {
+  Unpacker(const ReadBytes& read, const std::string& name, Sink& sink, const PackOptions& options,
+           const std::optional<ByteSource>& base)
+      : read_(read), name_(name), sink_(sink), base_(base), workers_(threads_for(options.threads), [] {
           return [decoder = std::make_shared<PieceDecoder>()](CodedPiece& piece) {
-            piece.result = decoder->decode(piece.header, piece.coded, piece.original);
+            piece.result = piece.runs.empty()
+                               ? decoder->decode(piece.header, piece.coded, piece.original)
+                               : decoder->decode_update(piece.header, piece.sparse_planes, piece.runs,
+                                                        piece.coded, piece.original);
           };
         }) {}
 
@@ -45,14 +61,23 @@ class Unpacker {
     FileHeader header;
     ETSTREAM_TRY(read_structure(header));
     ETSTREAM_TRY(check(header, name_));
-    ETSTREAM_TRY(pass_over(header.frame.size - FileHeader().frame.size));
+    kind_ = header.kind;
+    if (kind_ == kUpdate) {
+      BaseHeader base;
+      ETSTREAM_TRY(read_structure(base));
+      ETSTREAM_TRY(check_base(base));
+    } else if (base_) {
+      return error_in(ErrorCode::kInvalidArgument, name_, "is no update, and is restored without {}",
+                      quote(base_->name()));
+    }
+    ETSTREAM_TRY(pass_over(sizeof(FrameStart) + header.frame.size - position_));
     while (true) {
       PieceHeader piece;
       const std::uint64_t offset = position_;
       ETSTREAM_TRY(read_structure(piece));
       // The table has there its first offset, which is the size of the file's header, or the hash of nothing.
       if (piece.identifier != PieceHeader().identifier) return finish(piece, offset);
-      ETSTREAM_TRY(check(piece, name_, offset));
+      ETSTREAM_TRY(check(piece, kind_, name_, offset));
       ETSTREAM_TRY(take(piece, offset));
     }
   }
@@ -79,6 +104,38 @@ class Unpacker {
     return {};
   }
 
+  /// Checks that the base is the one that the update was made from.
+  Result<void> check_base(const BaseHeader& right) {
+    if (!base_) return needs_base(ErrorCode::kInvalidArgument, name_);
+    const auto differs = [&](const std::string& expected, const std::string& found) {
+      return error_in(ErrorCode::kInvalidArgument, base_->name(),
+                      "is not the file that {} was made from: expected {}, found {}", quote(name_), expected,
+                      found);
+    };
+    if (base_->size() != right.size) {
+      return differs(counted(right.size, "byte"), counted(base_->size(), "byte"));
+    }
+    ETSTREAM_ASSIGN(const ContentHash hash, hash_of(*base_));
+    if (hash == right.hash) return {};
+    return differs("the hash " + hex(right.hash), hex(hash));
+  }
+
+  /// Reads the runs of a piece of an update, and what these take from the base.
+  Result<void> read_runs(CodedPiece& piece, std::uint64_t offset) {
+    RunsHeader header;
+    ETSTREAM_TRY(read_structure(header));
+    piece.runs.resize(run_count(piece.header));
+    ETSTREAM_TRY(read(std::as_writable_bytes(std::span(piece.runs))));
+    ETSTREAM_TRY(check(piece.header, header, piece.runs, base_->size(), name_, offset));
+    piece.sparse_planes = header.sparse_planes;
+    auto left = piece.original;
+    for (const Run& run : piece.runs) {
+      if (run.method != kNew) ETSTREAM_TRY(base_->read_at(run.base_offset, left.first(run.size)));
+      left = left.subspan(run.size);
+    }
+    return {};
+  }
+
   Result<void> take(const PieceHeader& header, std::uint64_t offset) {
     if (original_size_ % kPieceSize != 0 || count_ == kMostPieces) {
       return unexpected(ErrorCode::kCorrupt, {name_, offset}, "the table after piece {}, found another piece",
@@ -89,10 +146,11 @@ class Unpacker {
     original_size_ += header.original_size;
     ETSTREAM_ASSIGN(CodedPiece* const piece,
                     workers_.next([this](const CodedPiece& each) { return write(each); }));
-    piece->offset = position_;
     piece->header = header;
-    piece->coded = {piece->coded_bytes.get(), header.coded_size};
     piece->original = {piece->original_bytes.get(), header.original_size};
+    if (kind_ == kUpdate) ETSTREAM_TRY(read_runs(*piece, offset));
+    piece->offset = position_;
+    piece->coded = {piece->coded_bytes.get(), header.coded_size};
     ETSTREAM_TRY(read(piece->coded));
     workers_.submit();
     return {};
@@ -158,9 +216,11 @@ class Unpacker {
   const ReadBytes& read_;
   const std::string& name_;
   Sink& sink_;
+  const std::optional<ByteSource>& base_;
   OrderedWorkers<CodedPiece> workers_;
   ContentHasher hash_;
   ContentHasher table_hash_;
+  std::uint32_t kind_ = kWhole;
   std::uint64_t position_ = 0;  // in the packed file
   std::uint64_t original_size_ = 0;
   std::uint64_t count_ = 0;  // of the pieces
@@ -171,9 +231,12 @@ class Unpacker {
 
 namespace etstream {
 
-Result<void> unpack(const ReadBytes& read, const std::string& name, Sink& sink, const PackOptions& options) {
-  return without_exceptions(
-      [&]() -> Result<void> { return packed::Unpacker(read, name, sink, options).run(); });
+Result<void> unpack(const ReadBytes& read, const std::string& name, Sink& sink, const PackOptions& options,
+                    const std::optional<ByteSource>& base) {
+  return without_exceptions([&]() -> Result<void> {
+    ETSTREAM_TRY(packed::Unpacker(read, name, sink, options, base).run());
+    return base ? base->check_unchanged() : Result<void>();
+  });
 }
 
 ReadBytes source_reader(ByteSource source) {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/packed/packed_checks.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <string_view>
 
+#include "core/base/checked.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "core/packed/differences.h"
 
 namespace etstream::packed {
 namespace {
@@ -40,6 +43,16 @@ Result<void> check_version(const std::string& name, std::uint64_t offset, std::u
                      {"a newer etstream reads it"});
 }
 
+/// Checks the size of the frames of `size` bytes.
+Result<void> check_coded_size(const PieceHeader& header, std::uint32_t size, const std::string& name,
+                              std::uint64_t offset) {
+  const std::uint32_t least = size == 0 ? 0 : 1;
+  const std::uint32_t most = size == 0 ? 0 : size + kMostOverhead;
+  if (header.coded_size >= least && header.coded_size <= most) return {};
+  return unexpected(ErrorCode::kCorrupt, {name, offset + offsetof(PieceHeader, coded_size)},
+                    "{} to {} coded bytes for {}, found {}", least, most, size, header.coded_size);
+}
+
 }  // namespace
 
 Result<void> check(const FileHeader& header, const std::string& name) {
@@ -48,32 +61,43 @@ Result<void> check(const FileHeader& header, const std::string& name) {
     return unexpected(ErrorCode::kUnsupported, {name, 0}, "a packed file (ETZ1), found another kind");
   }
   ETSTREAM_TRY(check_version(name, offsetof(FileHeader, version), header.version));
-  if (header.frame.size < right.frame.size || header.frame.size > kMostHeader) {
-    return unexpected(ErrorCode::kCorrupt, {name, offsetof(FrameStart, size)},
-                      "a header of {} to {} bytes, found {}", right.frame.size, kMostHeader,
-                      header.frame.size);
+  if (header.kind != kWhole && header.kind != kUpdate) {
+    return unexpected(ErrorCode::kUnsupported, {name, offsetof(FileHeader, kind)}, "kind {} or {}, found {}",
+                      kWhole, kUpdate, header.kind);
   }
-  ETSTREAM_TRY(
-      check_field(name, offsetof(FileHeader, piece_size), "pieces of", header.piece_size, kPieceSize));
-  return check_field(name, offsetof(FileHeader, reserved), "the reserved number", header.reserved, 0U);
+  const std::uint32_t least =
+      right.frame.size + (header.kind == kUpdate ? std::uint32_t{sizeof(BaseHeader)} : 0);
+  if (header.frame.size < least || header.frame.size > kMostHeader) {
+    return unexpected(ErrorCode::kCorrupt, {name, offsetof(FrameStart, size)},
+                      "a header of {} to {} bytes, found {}", least, kMostHeader, header.frame.size);
+  }
+  return check_field(name, offsetof(FileHeader, piece_size), "pieces of", header.piece_size, kPieceSize);
 }
 
-Result<void> check(const PieceHeader& header, const std::string& name, std::uint64_t offset) {
+Result<void> check(const PieceHeader& header, std::uint32_t kind, const std::string& name,
+                   std::uint64_t offset) {
   const PieceHeader right;
   ETSTREAM_TRY(check_skippable(name, offset, header.frame));
-  ETSTREAM_TRY(check_field(name, offset + offsetof(FrameStart, size), "a header of", header.frame.size,
-                           right.frame.size));
+  if (kind == kUpdate) {
+    const std::uint32_t least = right.frame.size + sizeof(RunsHeader) + sizeof(Run);
+    const std::uint32_t most = right.frame.size + kMostRunBytes;
+    const std::uint32_t size = header.frame.size;
+    if (size < least || size > most || (size - least) % sizeof(Run) != 0) {
+      return unexpected(ErrorCode::kCorrupt, {name, offset + offsetof(FrameStart, size)},
+                        "a header of {} bytes and {} more for each of up to {}, found {}",
+                        least - sizeof(Run), sizeof(Run), counted(kMostRuns, "run"), size);
+    }
+  } else {
+    ETSTREAM_TRY(check_field(name, offset + offsetof(FrameStart, size), "a header of", header.frame.size,
+                             right.frame.size));
+  }
   ETSTREAM_TRY(check_identifier(name, offset + offsetof(PieceHeader, identifier), header.identifier,
                                 right.identifier));
   if (header.original_size == 0 || header.original_size > kPieceSize) {
     return unexpected(ErrorCode::kCorrupt, {name, offset + offsetof(PieceHeader, original_size)},
                       "a piece of 1 to {} bytes, found {}", kPieceSize, header.original_size);
   }
-  if (header.coded_size == 0 || header.coded_size > header.original_size + kMostOverhead) {
-    return unexpected(ErrorCode::kCorrupt, {name, offset + offsetof(PieceHeader, coded_size)},
-                      "1 to {} coded bytes for {}, found {}", header.original_size + kMostOverhead,
-                      header.original_size, header.coded_size);
-  }
+  if (kind != kUpdate) ETSTREAM_TRY(check_coded_size(header, header.original_size, name, offset));
   const Arrangement& arrangement = header.arrangement;
   const std::uint64_t at = offset + offsetof(PieceHeader, arrangement);
   const std::uint32_t size = arrangement.element_size;
@@ -91,6 +115,42 @@ Result<void> check(const PieceHeader& header, const std::string& name, std::uint
                       arrangement.first_element);
   }
   return {};
+}
+
+Result<void> check(const PieceHeader& header, const RunsHeader& runs_header, std::span<const Run> runs,
+                   std::uint64_t base_size, const std::string& name, std::uint64_t offset) {
+  const std::uint64_t at = offset + sizeof(header);
+  if (runs_header.sparse_planes >> header.arrangement.element_size != 0) {
+    return unexpected(ErrorCode::kCorrupt, {name, at + offsetof(RunsHeader, sparse_planes)},
+                      "sparse planes among {}, found the bits {}", header.arrangement.element_size,
+                      runs_header.sparse_planes);
+  }
+  ETSTREAM_TRY(check_field(name, at + offsetof(RunsHeader, reserved), "the reserved number",
+                           runs_header.reserved, 0U));
+  std::uint32_t left = header.original_size;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const Run& run = runs[i];
+    const std::uint64_t run_at = at + sizeof(runs_header) + i * sizeof(run);
+    const std::uint32_t least = i + 1 == runs.size() ? std::max(left, 1U) : 1;
+    if (run.size < least || run.size > left) {
+      return unexpected(ErrorCode::kCorrupt, {name, run_at + offsetof(Run, size)},
+                        "run {} of {} to {} bytes, found {}", i, least, left, run.size);
+    }
+    left -= run.size;
+    if (run.method > 2 && run.method != 4 && run.method != kSame) {
+      return unexpected(ErrorCode::kCorrupt, {name, run_at + offsetof(Run, method)},
+                        "method 0, 1, 2, 4 or {}, found {}", kSame, run.method);
+    }
+    const std::uint64_t base_at = run_at + offsetof(Run, base_offset);
+    if (run.method == kNew) {
+      ETSTREAM_TRY(check_field(name, base_at, "for new bytes the offset", run.base_offset, 0U));
+    } else if (!range_fits(run.base_offset, run.size, base_size)) {
+      return unexpected(ErrorCode::kCorrupt, {name, base_at},
+                        "the offset of {} bytes in a base of {}, found {}", run.size, base_size,
+                        run.base_offset);
+    }
+  }
+  return check_coded_size(header, content_size(runs), name, offset);
 }
 
 Result<void> check(const FrameStart& table, std::uint64_t pieces, const std::string& name,

@@ -4,7 +4,9 @@
 // field, or kUnsupported for another kind of file or a later version.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "core/base/content_hash.h"
@@ -13,11 +15,23 @@
 
 namespace etstream::packed {
 
-/// Checks the first bytes of the file.
+/// Checks the first bytes of the file, also of an update.
 [[nodiscard]] Result<void> check(const FileHeader& header, const std::string& name);
 
-/// Checks the header of a piece at `offset`, by itself.
-[[nodiscard]] Result<void> check(const PieceHeader& header, const std::string& name, std::uint64_t offset);
+/// Checks the header of a piece at `offset`, by itself. `kind` is that of the file.
+[[nodiscard]] Result<void> check(const PieceHeader& header, std::uint32_t kind, const std::string& name,
+                                 std::uint64_t offset);
+
+/// Returns how many runs follow the header of a piece of an update, which was checked.
+[[nodiscard]] constexpr std::size_t run_count(const PieceHeader& header) noexcept {
+  return (header.frame.size - PieceHeader().frame.size - sizeof(RunsHeader)) / sizeof(Run);
+}
+
+/// Checks what follows the header of a piece of an update, which begins at `offset`. `base_size` is the
+/// base's, in bytes.
+[[nodiscard]] Result<void> check(const PieceHeader& header, const RunsHeader& runs_header,
+                                 std::span<const Run> runs, std::uint64_t base_size, const std::string& name,
+                                 std::uint64_t offset);
 
 /// Checks the start of the frame of the table of `pieces`, at `offset`.
 [[nodiscard]] Result<void> check(const FrameStart& table, std::uint64_t pieces, const std::string& name,

@@ -39,16 +39,27 @@ struct FrameStart {
   std::uint32_t size = 0;
 };
 
+/// The kinds of packed files.
+inline constexpr std::uint32_t kWhole = 0;
+inline constexpr std::uint32_t kUpdate = 1;
+
 /// The start of the file.
 struct FileHeader {
   FrameStart frame{.size = 24};
   std::uint32_t identifier = packed::identifier("ETZ1");
   std::uint32_t version = kVersion;
   std::uint32_t piece_size = kPieceSize;
-  std::uint32_t reserved = 0;
+  std::uint32_t kind = kWhole;
   std::uint64_t unused = 0;  // written as zero, and ignored
 };
 static_assert(sizeof(FileHeader) == 32);
+
+/// Follows the FileHeader of an update, in its frame: the file that the update was made from.
+struct BaseHeader {
+  std::uint64_t size = 0;  // in bytes
+  ContentHash hash{};
+};
+static_assert(sizeof(BaseHeader) == 24);
 
 /// Describes how the bytes of a piece are arranged before they are coded. Each element is rotated to the left
 /// by `rotation` bits. Then come the highest bytes of all elements, those next to them, and so on down to the
@@ -61,7 +72,33 @@ struct Arrangement {
   friend bool operator==(const Arrangement&, const Arrangement&) = default;
 };
 
-/// Stands before the coded bytes of each piece.
+/// The ways in which a run of bytes is restored. Differences are of elements of 1, 2 or 4 bytes, see
+/// differences.h.
+inline constexpr std::uint32_t kNew = 0;
+inline constexpr std::uint32_t kSame = 8;
+
+/// A range of a piece of an update.
+struct Run {
+  std::uint32_t size = 0;         // in bytes
+  std::uint32_t method = kNew;    // or the element size of differences, or kSame
+  std::uint64_t base_offset = 0;  // of the bytes in the base that it is restored from; 0 of new ones
+
+  friend bool operator==(const Run&, const Run&) = default;
+};
+static_assert(sizeof(Run) == 16);
+
+/// The most runs of a piece.
+inline constexpr std::uint32_t kMostRuns = 4096;
+
+/// Follows the PieceHeader of an update, in its frame, with the runs behind it.
+struct RunsHeader {
+  std::uint32_t sparse_planes = 0;  // bit i is set if plane i of the arrangement is sparse
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(RunsHeader) == 8);
+
+/// Stands before the coded bytes of each piece. Of an update, what is arranged and coded is its content: the
+/// bytes of all runs that are not the same, in order, with differences in the place of bytes.
 struct PieceHeader {
   FrameStart frame{.size = 32};
   std::uint32_t identifier = packed::identifier("ETZp");
@@ -87,6 +124,8 @@ static_assert(sizeof(Footer) == 64);
 
 /// The most bytes of a piece with its header.
 inline constexpr std::size_t kMostCoded = sizeof(PieceHeader) + kPieceSize + kMostOverhead;
+/// The most bytes of these headers and runs that a piece of an update has in addition.
+inline constexpr std::size_t kMostRunBytes = sizeof(RunsHeader) + kMostRuns * sizeof(Run);
 
 /// The most pieces whose offsets, and the footer, fit in a skippable frame: 512 TiB.
 inline constexpr std::uint64_t kMostPieces =

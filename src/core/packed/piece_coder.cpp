@@ -17,6 +17,7 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "core/packed/differences.h"
 #include "core/packed/planes.h"
 
 namespace etstream::packed {
@@ -24,6 +25,10 @@ namespace {
 
 /// A plane that would not get smaller than this part of its size is stored: it is then read faster.
 constexpr double kLeastGain = 0.97;
+
+/// A plane of which more than this part is zero is sparse: the entropy coder takes a bit for each byte, which
+/// is more than a zero is worth then.
+constexpr double kLeastZeros = 0.6;
 
 /// The level of zstd with a search for matches.
 constexpr int kMatchLevel = 3;
@@ -50,6 +55,7 @@ class Counts {
   [[nodiscard]] double bytes() const noexcept {
     return static_cast<double>(std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0}));
   }
+  [[nodiscard]] double zeros() const noexcept { return counts_[0]; }
   /// Returns the bytes that an entropy coder needs for these.
   [[nodiscard]] double coded_bytes() const noexcept {
     const double all = bytes();
@@ -75,6 +81,7 @@ struct SampleCounts {
 struct PlaneCost {
   double stored = 0;
   double coded = 0;  // by an entropy coder
+  double zeros = 0;  // among the bytes
 };
 
 /// The costs of all planes of elements, which arrangements share.
@@ -88,7 +95,8 @@ class PlaneCosts {
           for (std::uint32_t i = place; i < 4; i += size) {
             of_plane += (is_rotated ? counts.rotated : counts.plain)[i];
           }
-          costs_[is_rotated ? 1 : 0][size - 1 + place] = {of_plane.bytes(), of_plane.coded_bytes()};
+          costs_[is_rotated ? 1 : 0][size - 1 + place] = {of_plane.bytes(), of_plane.coded_bytes(),
+                                                          of_plane.zeros()};
         }
       }
     }
@@ -108,6 +116,7 @@ struct Plan {
   Arrangement arrangement;
   std::array<Method, 4> methods{};  // of the planes, from the highest bytes down
   double size = 1;
+  std::uint32_t sparse_planes = 0;  // as in RunsHeader; for updates only
 };
 
 std::uint8_t byte_at(std::span<const std::byte> bytes, std::size_t i) noexcept {
@@ -149,10 +158,11 @@ Plan plan_planes(const PlaneCosts& costs, const Arrangement& arrangement) {
   for (std::uint32_t plane = 0; plane < arrangement.element_size; ++plane) {
     const std::uint32_t byte = arrangement.element_size - 1 - plane;  // 0 is the lowest
     const std::uint32_t place = (arrangement.first_element + byte) % arrangement.element_size;
-    const auto [stored, coded] =
+    const auto [stored, coded, zeros] =
         costs.of(arrangement.element_size, place, arrangement.rotation != 0 && byte != 0);
     const bool is_coded = coded < kLeastGain * stored;
     out.methods[plane] = is_coded ? Method::kEntropy : Method::kStored;
+    if (is_coded && zeros > kLeastZeros * stored) out.sparse_planes |= 1U << plane;
     out.size += is_coded ? coded : stored;
     bytes += stored;
   }
@@ -237,6 +247,8 @@ struct PieceEncoder::State {
   EncoderMemory memory;
   std::unique_ptr<std::byte[]> planes = std::make_unique_for_overwrite<std::byte[]>(kPieceSize);
   std::array<std::byte, kSample> sample;
+  std::unique_ptr<std::byte[]> mask = std::make_unique_for_overwrite<std::byte[]>(mask_size(kPieceSize));
+  std::unique_ptr<Run[]> runs = std::make_unique_for_overwrite<Run[]>(kMostRuns);  // of an update
 
   /// Appends `bytes` as a frame. Returns whether it was done: a frame that would not be smaller than
   /// `most` is left out.
@@ -258,9 +270,8 @@ struct PieceEncoder::State {
     return true;
   }
 
-  /// Chooses by a sample of the piece.
-  Result<Plan> choose(std::span<const std::byte> piece) {
-    const auto taken = std::span(sample).first(take_sample(piece, sample));
+  /// Chooses by the sample that was taken.
+  Result<Plan> choose(std::span<const std::byte> taken) {
     Plan best = best_of_planes(PlaneCosts(count(taken)));
     // Matches are worth their time if they make the piece smaller by more than 1 %.
     Output coded({planes.get(), kPieceSize});
@@ -268,8 +279,114 @@ struct PieceEncoder::State {
     ETSTREAM_ASSIGN(
         const bool is_smaller,
         add_frame(taken, Method::kMatches, static_cast<std::size_t>(std::max(to_beat, 0.0)), coded));
-    if (is_smaller) best = {.arrangement = {}, .methods = {Method::kMatches}};
+    if (is_smaller) {
+      best = {.arrangement = {},
+              .methods = {Method::kMatches},
+              .size = static_cast<double>(coded.size()) / static_cast<double>(taken.size())};
+    }
     return best;
+  }
+
+  /// Appends a frame of `bytes`, which are stored if it would not be smaller otherwise.
+  Result<void> add_bytes(std::span<const std::byte> bytes, Method method, Output& out) {
+    if (bytes.empty()) return {};
+    if (method != Method::kStored) {
+      const auto most = static_cast<std::size_t>(kLeastGain * static_cast<double>(bytes.size()));
+      ETSTREAM_ASSIGN(const bool is_smaller, add_frame(bytes, method, most, out));
+      if (is_smaller) return {};
+    }
+    add_stored_frame(bytes, out);
+    return {};
+  }
+
+  /// Appends a plane as a sparse one. Returns whether it was done: with few zeros it would become longer.
+  Result<bool> add_sparse(std::span<const std::byte> plane, std::byte* values, Output& out) {
+    const std::span bits(mask.get(), mask_size(plane.size()));
+    const auto zeros = static_cast<std::size_t>(std::count(plane.begin(), plane.end(), std::byte{0}));
+    if (zeros < plane.size() / 2 || zeros < bits.size() + kMostFrameBytes) return false;
+    const std::size_t count = split_sparse(plane, bits, values);
+    ETSTREAM_TRY(add_bytes(bits, Method::kEntropy, out));
+    ETSTREAM_TRY(add_bytes({values, count}, Method::kEntropy, out));
+    return true;
+  }
+
+  /// Appends the frames of `bytes`. Returns the planes that are sparse, of those that the plan says.
+  Result<std::uint32_t> add_frames(const Plan& plan, std::span<const std::byte> bytes, Output& out) {
+    std::span<const std::byte> arranged = bytes;
+    if (plan.arrangement.element_size > 1) {
+      const std::span split_bytes(planes.get(), bytes.size());
+      split(plan.arrangement, bytes, split_bytes);
+      arranged = split_bytes;
+    }
+    const std::uint32_t count = plan.arrangement.element_size;
+    const std::size_t elements =
+        (bytes.size() - std::min<std::size_t>(bytes.size(), plan.arrangement.first_element)) / count;
+    std::size_t begin = 0;
+    std::uint32_t sparse_planes = 0;
+    for (std::uint32_t plane = 0; plane < count; ++plane) {
+      const std::size_t end = plane + 1 == count ? bytes.size() : (plane + 1) * elements;
+      const Method method = plan.methods[plane];
+      // Neighbours that are stored share a frame.
+      if (method == Method::kStored && plane + 1 < count && plan.methods[plane + 1] == method) continue;
+      const auto of_plane = arranged.subspan(begin, end - begin);
+      bool is_sparse = false;
+      if ((plan.sparse_planes >> plane & 1) != 0) {
+        ETSTREAM_ASSIGN(is_sparse, add_sparse(of_plane, planes.get() + begin, out));
+      }
+      if (is_sparse) {
+        sparse_planes |= 1U << plane;
+      } else {
+        ETSTREAM_TRY(add_bytes(of_plane, method, out));
+      }
+      begin = end;
+    }
+    return sparse_planes;
+  }
+};
+
+/// A piece of an update, the bytes of the base, and the runs that say where they lie.
+struct UpdatePiece {
+  std::span<const std::byte> piece;
+  std::span<const std::byte> base;
+  std::span<const Run> runs;
+
+  /// Puts bytes `begin` to `end` of the runs that are not the same in `out`, with differences of this method,
+  /// from the first whole element of each on. `out` may be the start of the base. Returns how many they are.
+  std::size_t write(std::uint32_t method, std::size_t begin, std::size_t end, std::byte* out) const noexcept {
+    std::size_t at = 0;       // in the piece
+    std::size_t content = 0;  // before the run
+    std::size_t written = 0;
+    for (const Run& run : runs) {
+      if (run.method != kSame) {
+        const std::size_t first = begin > content ? (begin - content + 3) / 4 * 4 : 0;
+        const std::size_t last = std::min<std::size_t>(run.size, end > content ? end - content : 0);
+        if (first < last) {
+          const auto now = piece.subspan(at + first, last - first);
+          if (method == kNew || run.method == kNew) {
+            std::copy(now.begin(), now.end(), out + written);
+          } else {
+            subtract(method, now, base.subspan(at + first, now.size()), out + written);
+          }
+          written += now.size();
+        }
+        content += run.size;
+      }
+      at += run.size;
+    }
+    return written;
+  }
+
+  /// Puts a sample of these in `out`, and returns its size.
+  std::size_t sample(std::uint32_t method, std::span<std::byte, kSample> out) const noexcept {
+    const std::size_t size = content_size(runs);
+    if (size <= kSample) return write(method, 0, size, out.data());
+    constexpr std::size_t kSize = kSample / kSamplePlaces;
+    std::size_t taken = 0;
+    for (std::size_t i = 0; i < kSamplePlaces; ++i) {
+      const std::size_t at = (size - kSize) / (kSamplePlaces - 1) * i;
+      taken += write(method, at - at % 4, at - at % 4 + kSize, out.data() + taken);
+    }
+    return taken;
   }
 };
 
@@ -277,46 +394,106 @@ PieceEncoder::PieceEncoder() : state_(std::make_unique<State>()) {}
 PieceEncoder::~PieceEncoder() = default;
 
 Result<std::size_t> PieceEncoder::encode(std::span<const std::byte> piece, std::span<std::byte> out) {
-  ETSTREAM_ASSIGN(const Plan plan, state_->choose(piece));
-  PieceHeader header{.original_size = static_cast<std::uint32_t>(piece.size()),
-                     .arrangement = plan.arrangement,
-                     .hash = XXH3_64bits(piece.data(), piece.size())};
-  Output coded(out.subspan(sizeof(header)));
-  std::span<const std::byte> arranged = piece;
-  if (plan.arrangement.element_size > 1) {
-    const std::span split_bytes(state_->planes.get(), piece.size());
-    split(plan.arrangement, piece, split_bytes);
-    arranged = split_bytes;
-  }
-  const std::uint32_t planes = plan.arrangement.element_size;
-  const std::size_t elements =
-      (piece.size() - std::min<std::size_t>(piece.size(), plan.arrangement.first_element)) / planes;
-  std::size_t begin = 0;
-  for (std::uint32_t plane = 0; plane < planes; ++plane) {
-    const std::size_t end = plane + 1 == planes ? piece.size() : (plane + 1) * elements;
-    const Method method = plan.methods[plane];
-    // Neighbours that are stored share a frame.
-    if (method == Method::kStored && plane + 1 < planes && plan.methods[plane + 1] == method) continue;
-    const auto bytes = arranged.subspan(begin, end - begin);
-    begin = end;
-    if (bytes.empty()) continue;
-    if (method != Method::kStored) {
-      const auto most = static_cast<std::size_t>(kLeastGain * static_cast<double>(bytes.size()));
-      ETSTREAM_ASSIGN(const bool is_smaller, state_->add_frame(bytes, method, most, coded));
-      if (is_smaller) continue;
-    }
-    add_stored_frame(bytes, coded);
-  }
-  header.coded_size = static_cast<std::uint32_t>(coded.size());
+  State& state = *state_;
+  ETSTREAM_ASSIGN(Plan plan, state.choose(std::span(state.sample).first(take_sample(piece, state.sample))));
+  plan.sparse_planes = 0;
+  Output coded(out.subspan(sizeof(PieceHeader)));
+  ETSTREAM_TRY(state.add_frames(plan, piece, coded));
+  const PieceHeader header{.original_size = static_cast<std::uint32_t>(piece.size()),
+                           .coded_size = static_cast<std::uint32_t>(coded.size()),
+                           .arrangement = plan.arrangement,
+                           .hash = XXH3_64bits(piece.data(), piece.size())};
   std::memcpy(out.data(), &header, sizeof(header));
   return sizeof(header) + coded.size();
+}
+
+Result<std::size_t> PieceEncoder::encode_update(std::span<const std::byte> piece, std::span<const Run> mapped,
+                                                std::span<std::byte> base, std::span<std::byte> out) {
+  State& state = *state_;
+  auto runs = std::span(state.runs.get(), kMostRuns);
+  runs = runs.first(find_same(piece, base, mapped, runs));
+  const UpdatePiece update{piece, base, runs};
+  const bool has_differences = std::ranges::any_of(runs, [](const Run& run) { return run.method == 1; });
+  Plan plan;
+  std::uint32_t method = kNew;
+  if (content_size(runs) > 0) {
+    for (const std::uint32_t tried : {kNew, 1U, 2U, 4U}) {
+      if (tried != kNew && !has_differences) break;
+      ETSTREAM_ASSIGN(const Plan with_it,
+                      state.choose(std::span(state.sample).first(update.sample(tried, state.sample))));
+      if (tried != kNew && with_it.size >= plan.size) continue;
+      plan = with_it;
+      method = tried;
+    }
+  }
+  const std::span<const std::byte> content(base.data(), update.write(method, 0, piece.size(), base.data()));
+  for (Run& run : runs) {
+    if (run.method == kSame || run.method == kNew) continue;
+    run.method = method;
+    if (method == kNew) run.base_offset = 0;
+  }
+  const std::size_t headers = sizeof(PieceHeader) + sizeof(RunsHeader) + runs.size_bytes();
+  Output coded(out.subspan(headers));
+  RunsHeader runs_header;
+  if (!content.empty()) {
+    ETSTREAM_ASSIGN(runs_header.sparse_planes, state.add_frames(plan, content, coded));
+  }
+  const PieceHeader header{.frame = {.size = static_cast<std::uint32_t>(headers - sizeof(FrameStart))},
+                           .original_size = static_cast<std::uint32_t>(piece.size()),
+                           .coded_size = static_cast<std::uint32_t>(coded.size()),
+                           .arrangement = plan.arrangement,
+                           .hash = XXH3_64bits(piece.data(), piece.size())};
+  Output begin(out);
+  begin.add(bytes_of(header));
+  begin.add(bytes_of(runs_header));
+  begin.add(std::as_bytes(runs));
+  return headers + coded.size();
 }
 
 struct PieceDecoder::State {
   std::vector<std::byte> memory = std::vector<std::byte>(ZSTD_estimateDCtxSize());
   ZSTD_DCtx* context = ZSTD_initStaticDCtx(memory.data(), memory.size());
   std::unique_ptr<std::byte[]> planes = std::make_unique_for_overwrite<std::byte[]>(kPieceSize);
+
+  /// Returns how many bytes the frames in `coded` have, which are put in `out`.
+  Result<std::size_t> decompress(std::span<const std::byte> coded, std::span<std::byte> out) {
+    const std::size_t size = ZSTD_decompressDCtx(context, out.data(), out.size(), coded.data(), coded.size());
+    if (ZSTD_isError(size) == 0) return size;
+    return make_error(ErrorCode::kCorrupt, "zstd frames of {} bytes, found: {}", out.size(),
+                      ZSTD_getErrorName(size));
+  }
 };
+
+namespace {
+
+Result<void> check_hash(const PieceHeader& header, std::span<const std::byte> piece) {
+  if (XXH3_64bits(piece.data(), piece.size()) == header.hash) return {};
+  return make_error(ErrorCode::kCorrupt, "bytes with the hash of the piece, found others");
+}
+
+/// Restores planes of which some are sparse. Returns whether `coded` has exactly these.
+bool merge_planes(const Arrangement& arrangement, std::uint32_t sparse_planes,
+                  std::span<const std::byte> coded, std::span<std::byte> out) noexcept {
+  const std::size_t elements =
+      (out.size() - std::min<std::size_t>(out.size(), arrangement.first_element)) / arrangement.element_size;
+  for (std::uint32_t plane = 0; plane < arrangement.element_size; ++plane) {
+    const auto bytes = plane + 1 == arrangement.element_size ? out : out.first(elements);
+    out = out.subspan(bytes.size());
+    std::size_t used = bytes.size();
+    if ((sparse_planes >> plane & 1) != 0) {
+      const auto merged = merge_sparse(coded, bytes);
+      if (!merged) return false;
+      used = *merged;
+    } else {
+      if (coded.size() < used) return false;
+      std::copy_n(coded.begin(), used, bytes.begin());
+    }
+    coded = coded.subspan(used);
+  }
+  return coded.empty();
+}
+
+}  // namespace
 
 PieceDecoder::PieceDecoder() : state_(std::make_unique<State>()) {}
 PieceDecoder::~PieceDecoder() = default;
@@ -325,18 +502,49 @@ Result<void> PieceDecoder::decode(const PieceHeader& header, std::span<const std
                                   std::span<std::byte> out) {
   const Arrangement& arrangement = header.arrangement;
   const std::span arranged = arrangement.element_size > 1 ? std::span(state_->planes.get(), out.size()) : out;
-  const std::size_t size =
-      ZSTD_decompressDCtx(state_->context, arranged.data(), arranged.size(), coded.data(), coded.size());
-  if (ZSTD_isError(size) != 0) {
-    return make_error(ErrorCode::kCorrupt, "zstd frames of {} bytes, found: {}", out.size(),
-                      ZSTD_getErrorName(size));
-  }
+  ETSTREAM_ASSIGN(const std::size_t size, state_->decompress(coded, arranged));
   if (size != out.size()) {
     return make_error(ErrorCode::kCorrupt, "zstd frames of {} bytes, found {}", out.size(), size);
   }
   if (arrangement.element_size > 1) merge(arrangement, arranged, out);
-  if (XXH3_64bits(out.data(), out.size()) == header.hash) return {};
-  return make_error(ErrorCode::kCorrupt, "bytes with the hash of the piece, found others");
+  return check_hash(header, out);
+}
+
+Result<void> PieceDecoder::decode_update(const PieceHeader& header, std::uint32_t sparse_planes,
+                                         std::span<const Run> runs, std::span<std::byte> coded,
+                                         std::span<std::byte> out) {
+  const Arrangement& arrangement = header.arrangement;
+  const std::size_t size = content_size(runs);
+  std::span content(state_->planes.get(), size);
+  std::span other(coded.data(), size);  // its bytes are not needed once they are decoded
+  ETSTREAM_ASSIGN(const std::size_t found, state_->decompress(coded, content));
+  if (sparse_planes != 0) {
+    const auto merged = merge_planes(arrangement, sparse_planes, content.first(found), other);
+    std::swap(content, other);
+    if (!merged) {
+      return make_error(ErrorCode::kCorrupt, "sparse planes of {} bytes, found others in {} bytes", size,
+                        found);
+    }
+  } else if (found != size) {
+    return make_error(ErrorCode::kCorrupt, "zstd frames of {} bytes, found {}", size, found);
+  }
+  if (arrangement.element_size > 1) {
+    merge(arrangement, content, other);
+    std::swap(content, other);
+  }
+  auto left = out;
+  for (const Run& run : runs) {
+    const auto bytes = left.first(run.size);
+    left = left.subspan(run.size);
+    if (run.method == kSame) continue;
+    if (run.method == kNew) {
+      std::copy_n(content.begin(), run.size, bytes.begin());
+    } else {
+      add(run.method, content.first(run.size), bytes);
+    }
+    content = content.subspan(run.size);
+  }
+  return check_hash(header, out);
 }
 
 }  // namespace etstream::packed

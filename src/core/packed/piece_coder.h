@@ -30,6 +30,11 @@ class PieceEncoder {
   /// at most kPieceSize long. Returns their size. Allocates nothing. Error: kOutOfMemory.
   [[nodiscard]] Result<std::size_t> encode(std::span<const std::byte> piece, std::span<std::byte> out);
 
+  /// Does the same for a piece of an update, with kMostRunBytes more in `out`. `runs` are those of all of its
+  /// bytes, as find_same() takes them. `base` has the bytes of the base in their places, and is overwritten.
+  [[nodiscard]] Result<std::size_t> encode_update(std::span<const std::byte> piece, std::span<const Run> runs,
+                                                  std::span<std::byte> base, std::span<std::byte> out);
+
  private:
   struct State;
   std::unique_ptr<State> state_;
@@ -48,6 +53,12 @@ class PieceDecoder {
   /// the header has, with a message that can follow "expected ".
   [[nodiscard]] Result<void> decode(const PieceHeader& header, std::span<const std::byte> coded,
                                     std::span<std::byte> out);
+
+  /// Does the same for a piece of an update, whose runs were checked. `out` has the bytes of the base in
+  /// their places. `coded`, which is followed by room up to kPieceSize, is overwritten.
+  [[nodiscard]] Result<void> decode_update(const PieceHeader& header, std::uint32_t sparse_planes,
+                                           std::span<const Run> runs, std::span<std::byte> coded,
+                                           std::span<std::byte> out);
 
  private:
   struct State;

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/packed/differences.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "file_bytes.h"
+#include "seeded_random.h"
+#include "test_sources.h"
+
+namespace etstream::differences_test {
+namespace {
+
+using packed::kNew;
+using packed::kSame;
+using packed::Run;
+
+std::string subtracted(std::uint32_t element_size, const std::string& now, const std::string& base) {
+  std::vector<std::byte> out(now.size());
+  packed::subtract(element_size, bytes_of(now), bytes_of(base), out.data());
+  return text_of(out);
+}
+
+std::string added(std::uint32_t element_size, const std::string& differences, const std::string& base) {
+  std::vector<std::byte> out = bytes_of(base);
+  packed::add(element_size, bytes_of(differences), out);
+  return text_of(out);
+}
+
+template <class T>
+std::string bytes_for(T value) {
+  return text_of(std::as_bytes(std::span(&value, 1)));
+}
+
+TEST_CASE("what is added to the base is what was subtracted from it, at any size") {
+  testing::SeededRandom random(1);
+  for (const std::uint32_t size : {1U, 2U, 4U}) {
+    for (std::size_t bytes = 0; bytes < 70; ++bytes) {
+      std::string now(bytes, '\0');
+      std::string base(bytes, '\0');
+      for (char& each : now) each = static_cast<char>(random.bits());
+      for (char& each : base) each = static_cast<char>(random.bits());
+      CAPTURE(size);
+      CAPTURE(bytes);
+      const std::string differences = subtracted(size, now, base);
+      CHECK((added(size, differences, base) == now));
+      CHECK((subtracted(size, now, now) == std::string(bytes, '\0')));
+    }
+  }
+}
+
+TEST_CASE("a difference is the number of floats between two, with its sign in the lowest bit") {
+  const auto difference = [](float now, float base) {
+    return get_at<std::uint32_t>(subtracted(4, bytes_for(now), bytes_for(base)), 0);
+  };
+  const float one = 1.0F;
+  CHECK(difference(std::nextafter(one, 2.0F), one) == 2);
+  CHECK(difference(std::nextafter(one, 0.0F), one) == 1);
+  CHECK(difference(std::nextafter(-one, 0.0F), -one) == 2);
+  CHECK(difference(0.0F, -0.0F) == 2);
+  CHECK(difference(std::numeric_limits<float>::denorm_min(), 0.0F) == 2);
+  // The example in schema/packed_file.md.
+  const auto minus_one = static_cast<std::uint16_t>(0xBF80);
+  CHECK((added(2, bytes_for(std::uint16_t{3}), bytes_for(minus_one)) ==
+         bytes_for(static_cast<std::uint16_t>(0xBF82))));
+  // Bytes are no floats.
+  CHECK((subtracted(1, "\x01\x80\xFF", "\x02\x7F\x01") == "\x01\x02\x03"));
+}
+
+TEST_CASE("differences may take the place of the base") {
+  const std::string base = patterned(1000);
+  const std::string now = patterned(1010).substr(10);
+  for (const std::uint32_t size : {1U, 2U, 4U}) {
+    for (const std::size_t before : {0U, 1U, 2U, 500U}) {
+      std::string place = std::string(before, 'x') + base;
+      const auto bytes = std::as_writable_bytes(std::span(place));
+      packed::subtract(size, bytes_of(now), bytes.subspan(before), bytes.data());
+      CHECK((place.substr(0, 1000) == subtracted(size, now, base)));
+    }
+  }
+}
+
+/// Returns the runs that find_same() makes of one that has a place in the base.
+std::vector<Run> divided(const std::string& piece, const std::string& base, const std::vector<Run>& runs) {
+  std::vector<Run> out(packed::kMostRuns);
+  out.resize(packed::find_same(bytes_of(piece), bytes_of(base), runs, out));
+  return out;
+}
+
+TEST_CASE("runs are divided where at least four blocks are the same") {
+  std::string base = patterned(10000);
+  const auto runs_of = [&](const std::string& piece) { return divided(piece, base, {{10000, 1, 70}}); };
+  CHECK((runs_of(base) == std::vector<Run>{{10000, kSame, 70}}));
+  std::string piece = base;
+  piece[0] = static_cast<char>(piece[0] ^ 1);
+  CHECK((runs_of(piece) == std::vector<Run>{{256, 1, 70}, {9744, kSame, 326}}));
+  piece[256 + 1024] = static_cast<char>(piece[256 + 1024] ^ 1);
+  CHECK((runs_of(piece) ==
+         std::vector<Run>{{256, 1, 70}, {1024, kSame, 326}, {256, 1, 1350}, {8464, kSame, 1606}}));
+  piece[256 + 1023] = static_cast<char>(piece[256 + 1023] ^ 1);
+  CHECK((runs_of(piece) == std::vector<Run>{{1536, 1, 70}, {8464, kSame, 1606}}));
+  piece[9999] = static_cast<char>(piece[9999] ^ 1);
+  CHECK((runs_of(piece) == std::vector<Run>{{1536, 1, 70}, {8448, kSame, 1606}, {16, 1, 10054}}));
+  // A short run is the same or is not.
+  CHECK((divided("abc", "abc", {{3, 1, 7}}) == std::vector<Run>{{3, kSame, 7}}));
+  CHECK((divided("abcde", "abcxx", {{3, kNew, 0}, {2, kNew, 0}}) == std::vector<Run>{{5, kNew, 0}}));
+  CHECK((divided("abcde", "abcde", {{3, 1, 7}, {2, 1, 10}}) == std::vector<Run>{{5, kSame, 7}}));
+  CHECK((divided("abcde", "abcde", {{3, 1, 7}, {2, 1, 11}}) ==
+         std::vector<Run>{{3, kSame, 7}, {2, kSame, 11}}));
+}
+
+TEST_CASE("there are never more runs than a piece may have") {
+  std::vector<Run> runs;
+  std::string base;
+  std::string piece;
+  for (std::uint32_t i = 0; i < packed::kMostRuns - 2; ++i) {
+    runs.push_back({i < 8 ? 4096U : 1U, i % 2 == 0 ? 1 : kNew, i % 2 == 0 ? 10000 * i : 0});
+    base += std::string(runs.back().size, 'a');
+    piece += std::string(runs.back().size, 'a');
+    if (i < 8) piece[piece.size() - 1] = 'b';
+  }
+  const auto found = divided(piece, base, runs);
+  std::size_t size = 0;
+  for (const Run& run : found) size += run.size;
+  CHECK(found.size() <= packed::kMostRuns);
+  CHECK(size == piece.size());
+}
+
+TEST_CASE("a sparse plane is a mask and the bytes that are not zero") {
+  testing::SeededRandom random(2);
+  for (std::size_t size = 0; size < 50; ++size) {
+    CAPTURE(size);
+    std::string plane(size, '\0');
+    for (char& each : plane) each = random.one_in(3) ? static_cast<char>(random.bits()) : '\0';
+    std::vector<std::byte> coded(packed::mask_size(size) + size + 5);
+    const auto mask = std::span(coded).first(packed::mask_size(size));
+    const std::size_t count = packed::split_sparse(bytes_of(plane), mask, coded.data() + mask.size());
+    CHECK(count == size - static_cast<std::size_t>(std::count(plane.begin(), plane.end(), '\0')));
+    std::vector<std::byte> merged(size);
+    const std::size_t used = mask.size() + count;
+    CHECK(packed::merge_sparse(coded, merged) == used);
+    CHECK((text_of(merged) == plane));
+    CHECK(packed::merge_sparse(std::span(coded).first(used), merged) == used);
+    if (used > 0) CHECK(!packed::merge_sparse(std::span(coded).first(used - 1), merged));
+    // A bit beyond the plane.
+    if (size % 8 != 0) {
+      mask.back() |= std::byte{0x80};
+      CHECK(!packed::merge_sparse(coded, merged));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace etstream::differences_test
