@@ -63,7 +63,7 @@ ReadBytes reporting(ReadBytes read, Progress progress, std::uint64_t size) {
   };
 }
 
-/// What pack() and unpack() are given.
+/// The inputs of pack() and unpack().
 struct Streams {
   Stream input;
   std::optional<ByteSource> base;

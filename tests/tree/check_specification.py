@@ -6,7 +6,8 @@
 A byte table has the columns `| offset | size | field | meaning |` and belongs to the heading above it, which says the
 structure's size: "### Header (64 bytes)". Its rows follow each other from 0 on. A meaning that begins with a literal in
 backticks gives the field's only value. FILE is read by the tables alone. A bundle has hashes and parts; a packed file
-has a stored piece, a coded one, and one in planes. Hashes are not computed. A weight cache is as ExecuTorch wrote it.
+has a stored piece, a coded one, and one in planes; an update has new bytes, the same ones, differences and sparse planes.
+Hashes are not computed. A weight cache is as ExecuTorch wrote it.
 """
 
 import mmap
@@ -106,7 +107,10 @@ class SegmentedBundle(Checker):
 
 class PackedFile(Checker):
     def run(self) -> None:
-        at = self.read("File header", 0)["header size"] + FRAME_START
+        header = self.read("File header", 0)
+        at = header["header size"] + FRAME_START
+        is_update = header["kind"] == 1
+        base_size = self.read("Base", self.sizes["File header"])["size"] if is_update else 0
         footer_at = len(self.file) - self.sizes["Footer"]
         footer = self.read("Footer", footer_at)
         table, entry = footer["table offset"], self.sizes["Table entry"]
@@ -115,17 +119,38 @@ class PackedFile(Checker):
         for place in range(entries, entries + footer["piece count"] * entry, entry):
             self.expect(self.read("Table entry", place)["offset"] == at, f"the entry at {place} to be {at}")
             piece = self.read("Piece header", at)
-            frames = at + self.sizes["Piece header"]
-            self.expect(self.file[frames : frames + 4] == ZSTD, f"a zstd frame at {frames}")
-            kinds.add("stored" if piece["coded size"] > piece["original size"] else "coded")
-            kinds |= {"in planes"} if piece["element size"] > 1 else set()
+            frames = at + FRAME_START + piece["header size"]
+            if is_update:
+                kinds |= self.read_runs(at + self.sizes["Piece header"], frames, piece, base_size)
+            else:
+                kinds.add("stored" if piece["coded size"] > piece["original size"] else "coded")
+                kinds |= {"in planes"} if piece["element size"] > 1 else set()
+            frame = ZSTD if piece["coded size"] else b""
+            self.expect(self.file[frames : frames + len(frame)] == frame, f"a zstd frame at {frames}")
             size += piece["original size"]
             at = frames + piece["coded size"]
         self.expect(at == table, f"pieces up to the table at {table}, found {at}")
         self.expect(self.read("Table header", table)["table size"] == len(self.file) - entries, "the table's size")
         self.expect(entries + footer["piece count"] * entry == footer_at, "a footer after the entries")
         self.expect(size == footer["original size"], f"pieces of {footer['original size']} bytes, found {size}")
-        self.expect(len(kinds) == 3, f"pieces stored, coded and in planes, found {sorted(kinds)}")
+        all_kinds = {"new", "same", "differences", "sparse"} if is_update else {"stored", "coded", "in planes"}
+        self.expect(kinds == all_kinds, f"{sorted(all_kinds)}, found {sorted(kinds)}")
+
+    def read_runs(self, at: int, end: int, piece: dict, base_size: int) -> set[str]:
+        """Returns the kinds of the runs of a piece of an update, from `at` to `end`."""
+        kinds = {"sparse"} if self.read("Runs header", at)["sparse planes"] else set()
+        size = content = 0
+        for place in range(at + self.sizes["Runs header"], end, self.sizes["Run"]):
+            run = self.read("Run", place)
+            method = {0: "new", 8: "same"}.get(run["method"], "differences")
+            kinds.add(method)
+            size += run["run size"]
+            content += 0 if method == "same" else run["run size"]
+            fits = run["base offset"] + run["run size"] <= base_size
+            self.expect(run["base offset"] == 0 if method == "new" else fits, f"a place of the run at {place}")
+        self.expect(size == piece["original size"], f"runs of the piece's size before {end}, found {size}")
+        self.expect((content == 0) == (piece["coded size"] == 0), f"coded bytes for {content} bytes before {end}")
+        return kinds
 
 
 class XnnpackCache(Checker):

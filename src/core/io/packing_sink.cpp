@@ -28,9 +28,8 @@ struct Piece {
   std::size_t original_size = 0;
   std::unique_ptr<std::byte[]> coded = std::make_unique_for_overwrite<std::byte[]>(kMostCoded);
   Result<std::size_t> coded_size = 0;
-  // Of an update:
-  std::unique_ptr<std::byte[]> base;
-  std::vector<Run> runs;
+  std::unique_ptr<std::byte[]> base;  // null but for an update
+  std::vector<Run> runs;              // of an update
 };
 
 class PackingSink final : public BufferedSink {
