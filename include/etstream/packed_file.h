@@ -104,7 +104,7 @@ struct BaseRange {
 /// The file that an update is made from.
 struct Base {
   ByteSource file;
-  ContentHash hash{};             // of all its bytes
+  ContentHash hash{};                  // of all its bytes
   std::vector<BaseRange> ranges = {};  // of the update, in order and apart, inside both files
 };
 

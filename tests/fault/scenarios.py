@@ -104,6 +104,7 @@ def scenarios() -> list[Scenario]:
         Scenario("ptn", PACKAGE, old_file=True, roles=THE_BYTES),
         Scenario("pack", ["pack", "in/model.pte", "-o", "out/result"], old_file=True, leftover=True, gives="in/model.pte.etz"),
         Scenario("unpack", ["unpack", "in/model.pte.etz", "-o", "out/result"], gives="in/model.pte"),
+        Scenario("pack_update", ["pack", "in/model.pte", "--base", "in/bundle.bpte", "-o", "out/result"], old_file=True),
         Scenario("extract_program", ["extract", "in/bundle.bpte", "--program", "out/result"], old_file=True),
         Scenario("extract_segment", ["extract", "in/model.pte", "--segment", "0", "-o", "out/result"]),
         Scenario("extract_cases", CASES, makes_a_folder=True),

@@ -28,6 +28,7 @@ constexpr std::uint64_t kMostDifference = 1 * kMiB;
 // Packing and unpacking with 4 threads.
 constexpr std::uint64_t kPackingAddressSpace = 128 * kMiB;
 constexpr std::uint64_t kMostPackingMemory = 32 * kMiB;
+constexpr std::uint64_t kMostUpdateMemory = 20 * kMiB;  // with one thread
 // A MiB for each thread: a page of zstd's tables counts once a piece has touched it, and which threads get
 // pieces depends on the system. After 3.5 GiB zstd touches all of them.
 constexpr std::uint64_t kMostPackingDifference = 4 * kMiB;
@@ -433,6 +434,21 @@ std::vector<PeakMemory> pack(std::uint64_t size) {
   return peaks;
 }
 
+/// Returns the peaks of making an update of a program from itself, and of restoring it, with one thread.
+std::vector<PeakMemory> update(std::uint64_t size) {
+  const LargeFiles files;
+  const std::string model = files.model_with_sparse_segment(size);
+  const std::string out = files.path("update.etz");
+  std::vector<PeakMemory> peaks;
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{etstream_path, "pack", model, "--base", model, "-o", out, "--threads", "1"},
+        {etstream_path, "unpack", out, "--base", model, "-o", "/dev/null", "--threads", "1"}}) {
+    peaks.push_back(run(command, size, true, kPackingAddressSpace));
+  }
+  CHECK(fs::file_size(out) < size / 1000);
+  return peaks;
+}
+
 void check_contract(const std::vector<PeakMemory>& small, const std::vector<PeakMemory>& large,
                     std::uint64_t most = kMostMemory, std::uint64_t most_difference = kMostDifference) {
   REQUIRE(small.size() == large.size());
@@ -489,6 +505,11 @@ TEST_CASE("packing and taking apart a fat container takes the same for 64 MiB an
 TEST_CASE(
     "packed files take the same, written and read, for 64 MiB and for 8 GiB, in 128 MiB of address space") {
   check_contract(pack(kSmall), pack(kHuge), kMostPackingMemory, kMostPackingDifference);
+}
+
+TEST_CASE(
+    "updates take the same, written and restored, for 64 MiB and for 1 GiB, in 128 MiB of address space") {
+  check_contract(update(kSmall), update(16 * kSmall), kMostUpdateMemory);
 }
 
 TEST_CASE("sharing the weights of programs takes the same for 64 MiB and for 8 GiB") {

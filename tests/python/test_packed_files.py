@@ -241,3 +241,25 @@ def test_verify_checks_the_hash_of_a_packed_file(tmp_path: Path) -> None:
     found = etstream.verify(kept(tmp_path / "mixed.etz", mixed))
     assert len(found.errors) == 1
     assert "mixed.etz: offset" in found.errors[0] and "hash of the original bytes" in found.errors[0]
+
+
+def test_an_update_is_restored_with_its_base(tmp_path: Path) -> None:
+    base = np.frombuffer(CONTENT[:4_000_000], np.float32)
+    now = base.copy()
+    now[::100] *= 1.001
+    update = io.BytesIO()
+    etstream.pack(now, update, base=base)
+    assert len(update.getvalue()) < len(CONTENT) / 20
+    etstream.unpack(update.getvalue(), tmp_path / "restored", base=kept(tmp_path / "base", base.tobytes()))
+    assert (tmp_path / "restored").read_bytes() == now.tobytes()
+
+    update_file = kept(tmp_path / "update.etz", update.getvalue())
+    with pytest.raises(etstream.InvalidArgumentError, match="base to etstream.unpack"):
+        etstream.unpack(update_file, tmp_path / "other")
+    with pytest.raises(etstream.InvalidArgumentError, match="is not the file that .* was made from"):
+        etstream.unpack(update_file, tmp_path / "other", base=now)
+    with pytest.raises(etstream.UnsupportedError, match="is an update"):
+        etstream.Source(update_file)
+    with pytest.raises(etstream.InvalidArgumentError, match="is read once"):
+        etstream.pack(Stream(now.tobytes()), tmp_path / "other", base=base)
+    assert not (tmp_path / "other").exists()
