@@ -3,11 +3,11 @@
 
     ETSTREAM=PATH python update.py [--quick] SCRATCH_FOLDER
 
-The pairs are made from the weights of MiniLM: all weights moved by a random step, in proportion to the deviation of each
-tensor; a LoRA of rank 8 merged into the attention; one layer moved; the same weights under another layout. XOR planes
-are what is left of two tensors by XOR, in planes of bytes, each coded by zstd. bsdiff takes 17 times the memory of a
-file, and is measured on files of up to 64 MiB, if it is installed. The speed is bytes of the new file in a second of
-the time from start to end, with the default number of threads and without a sync.
+The pairs are made from the weights of MiniLM: all weights moved by a random step, in proportion to the deviation of
+each tensor; a LoRA of rank 8 merged into the attention; one layer moved; the same weights under another layout. XOR
+planes are what is left of two tensors by XOR, in planes of bytes, each coded by zstd. bsdiff takes 17 times the
+memory of a file, and is measured on files of up to 64 MiB, if it is installed. The speed is bytes of the new file in
+a second of the time from start to end, with the default number of threads and without a sync.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ def with_lora(weights: Tensors) -> Tensors:
     out = dict(weights)
     for name, tensor in weights.items():
         if name.endswith(("query.weight", "value.weight")):
-            down, up = (torch.randn(shape, generator=generator) for shape in ((8, tensor.shape[1]), (tensor.shape[0], 8)))
+            down, up = (
+                torch.randn(shape, generator=generator) for shape in ((8, tensor.shape[1]), (tensor.shape[0], 8))
+            )
             out[name] = tensor + 0.01 * tensor.std() * (up @ down)
     return out
 

@@ -254,9 +254,9 @@ def test_an_update_is_restored_with_its_base(tmp_path: Path) -> None:
     assert (tmp_path / "restored").read_bytes() == now.tobytes()
 
     update_file = kept(tmp_path / "update.etz", update.getvalue())
-    with pytest.raises(etstream.InvalidArgumentError, match="base to etstream.unpack"):
+    with pytest.raises(etstream.InvalidArgumentError, match=r"base to etstream\.unpack"):
         etstream.unpack(update_file, tmp_path / "other")
-    with pytest.raises(etstream.InvalidArgumentError, match="is not the file that .* was made from"):
+    with pytest.raises(etstream.InvalidArgumentError, match=r"is not the file that .* was made from"):
         etstream.unpack(update_file, tmp_path / "other", base=now)
     with pytest.raises(etstream.UnsupportedError, match="is an update"):
         etstream.Source(update_file)

@@ -6,8 +6,8 @@
 A byte table has the columns `| offset | size | field | meaning |` and belongs to the heading above it, which says the
 structure's size: "### Header (64 bytes)". Its rows follow each other from 0 on. A meaning that begins with a literal in
 backticks gives the field's only value. FILE is read by the tables alone. A bundle has hashes and parts; a packed file
-has a stored piece, a coded one, and one in planes; an update has new bytes, the same ones, differences and sparse planes.
-Hashes are not computed. A weight cache is as ExecuTorch wrote it.
+has a stored piece, a coded one, and one in planes; an update has new bytes, the same ones, differences and sparse
+planes. Hashes are not computed. A weight cache is as ExecuTorch wrote it.
 """
 
 import mmap

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes a file that is packed as pieces of all kinds: of zeros, of random bytes, of floats, and a short one. BASE gets an
-earlier version, for an update with runs of all kinds: without the short piece, and with floats of which some are lower.
+"""Writes a file that is packed as pieces of all kinds: of zeros, of random bytes, of floats, and a short one. BASE gets
+an earlier version, for an update with runs of all kinds: it has no short piece, and some of its floats are lower.
 
     python3 write_pieces.py FILE BASE
 """
