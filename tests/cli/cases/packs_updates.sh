@@ -20,7 +20,7 @@ cmp again.etz update.etz
 echo "== of another kind, and with a packed base"
 etstream pte model.pte --constants-to weights.ptd -o small.pte
 etstream pack weights.ptd --base model.pte -o weights.etz
-smaller weights.etz 1000
+smaller weights.etz 2000
 etstream pack model.pte
 etstream unpack weights.etz --base model.pte.etz -o again.ptd
 cmp again.ptd weights.ptd
