@@ -4,12 +4,14 @@
 //
 //   const auto now = etstream::ByteSource::file("new.pte");
 //   const auto old = etstream::ByteSource::file("old.pte");
-//   if (!now || !old) return 1;
+//   if (!now || !old) return now ? old.error() : now.error();
 //   auto base = etstream::match_base(*now, *old);
-//   if (!base) return 1;
+//   if (!base) return base.error();
 //   std::vector<std::byte> update;
 //   const auto sink = etstream::open_packing_sink(etstream::open_memory_sink(update), {}, *std::move(base));
-//   if (!etstream::pack(etstream::source_reader(*now), "new.pte", *sink) || !sink->commit()) return 1;
+//   const auto packed = etstream::pack(etstream::source_reader(*now), "new.pte", *sink);
+//   if (!packed) return packed.error();
+//   const auto done = sink->commit();
 #pragma once
 
 #include "etstream/byte_source.h"
