@@ -50,7 +50,7 @@ struct EmbeddedFile {
 ///   .text, which each board has, holds the file;
 /// - .h: a header for C and C++ that declares the symbols of any of these. The array has its size, so that
 ///   sizeof works.
-/// Where an assembler, compiler or linker reads the file, it fails if the file no longer has as many bytes.
+/// An assembler, compiler or linker that reads the file fails if that no longer has as many bytes.
 /// Errors: kInvalidArgument for another ending; an empty file; a symbol, section or alignment that can't be;
 /// a target that is missing; a path with a quote, a backslash or a control character, or in a linker script
 /// any of

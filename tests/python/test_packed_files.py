@@ -37,7 +37,7 @@ def piped(content: bytes) -> int:
             for i in range(0, len(content), 100_000):
                 file.write(content[i : i + 100_000])
 
-    # Where the pipe is not read to its end, the thread waits for ever.
+    # The thread waits for ever if the pipe is not read to its end.
     threading.Thread(target=write, daemon=True).start()
     return reading
 

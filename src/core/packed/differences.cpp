@@ -9,23 +9,25 @@
 namespace etstream::packed {
 namespace {
 
+/// The number of the highest bit of an element, which is the sign of a float, and that bit alone.
+template <class Element>
+constexpr int kTop = std::numeric_limits<Element>::digits - 1;
+template <class Element>
+constexpr auto kSign = static_cast<Element>(Element{1} << kTop<Element>);
+
 /// Returns the place of a float in the order of all floats, and of other elements the element.
 template <class Element>
 Element place_of(Element element) noexcept {
   if constexpr (sizeof(Element) == 1) return element;
-  constexpr int kTop = std::numeric_limits<Element>::digits - 1;
-  constexpr auto kSign = static_cast<Element>(Element{1} << kTop);
-  const auto all_if_negative = static_cast<Element>(0U - static_cast<unsigned>(element >> kTop));
-  return static_cast<Element>(element ^ (all_if_negative | kSign));
+  const auto all_if_negative = static_cast<Element>(0U - static_cast<unsigned>(element >> kTop<Element>));
+  return static_cast<Element>(element ^ (all_if_negative | kSign<Element>));
 }
 
 template <class Element>
 Element element_at(Element place) noexcept {
   if constexpr (sizeof(Element) == 1) return place;
-  constexpr int kTop = std::numeric_limits<Element>::digits - 1;
-  constexpr auto kSign = static_cast<Element>(Element{1} << kTop);
-  const auto all_if_positive = static_cast<Element>(0U - static_cast<unsigned>(place >> kTop));
-  return static_cast<Element>(place ^ (static_cast<Element>(~all_if_positive) | kSign));
+  const auto all_if_positive = static_cast<Element>(0U - static_cast<unsigned>(place >> kTop<Element>));
+  return static_cast<Element>(place ^ (static_cast<Element>(~all_if_positive) | kSign<Element>));
 }
 
 template <class Element>
@@ -38,11 +40,11 @@ Element load(const std::byte* bytes) noexcept {
 template <class Element>
 void subtract_elements(const std::byte* now, const std::byte* base, std::size_t count,
                        std::byte* out) noexcept {
-  constexpr int kTop = std::numeric_limits<Element>::digits - 1;
   for (std::size_t at = 0; at < count * sizeof(Element); at += sizeof(Element)) {
     const auto difference =
         static_cast<Element>(place_of(load<Element>(now + at)) - place_of(load<Element>(base + at)));
-    const auto all_if_negative = static_cast<Element>(0U - static_cast<unsigned>(difference >> kTop));
+    const auto all_if_negative =
+        static_cast<Element>(0U - static_cast<unsigned>(difference >> kTop<Element>));
     const auto coded = static_cast<Element>(static_cast<Element>(difference << 1) ^ all_if_negative);
     std::memcpy(out + at, &coded, sizeof(coded));
   }
