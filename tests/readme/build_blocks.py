@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the pages' commands that build, install and link the library, and lists where each block of code is run, or why
-it is not."""
+it is not. With --places it does the latter alone."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ BLOCKS = {
     "docs/python.md: etstream.rewrite_program(": PYTHON_BLOCKS,
     "docs/python.md: etstream.write_native_package(": PYTHON_BLOCKS,
     "docs/python.md: etstream.pack(": PYTHON_BLOCKS,
+    "docs/python.md: etstream.embed(": PYTHON_BLOCKS,
     "docs/python.md: from etstream import executorch as adaptors": PYTHON_BLOCKS,
     "docs/python.md: with adaptors.install():": PYTHON_BLOCKS,
     "docs/python.md: from etstream.executorch import load_fat": PYTHON_BLOCKS,
@@ -128,7 +129,7 @@ def link() -> None:
     check_bundle(folder)
 
 
-def main() -> int:
+def check_places() -> None:
     told = [str(one) for one in blocks() if one.language not in ("console", "json") and not one.file]
     for one in told:
         if sum(one.startswith(start) for start in BLOCKS) != 1:
@@ -136,12 +137,18 @@ def main() -> int:
     for start in BLOCKS:
         if not any(one.startswith(start) for one in told):
             sys.exit(f"no block begins so: {start}")
+    for start, where in BLOCKS.items():
+        print(f"{start}...: {where}")
+
+
+def main() -> int:
+    check_places()
+    if sys.argv[1:] == ["--places"]:
+        return 0
     shutil.rmtree(HERE, ignore_errors=True)
     HERE.mkdir(parents=True)
     install()
     link()
-    for start, where in BLOCKS.items():
-        print(f"{start}...: {where}")
     return 0
 
 

@@ -113,6 +113,9 @@ def files_in_python() -> None:
     assert etstream.verify("model.ptn") and len(names["package"].tensors()) == 5
     run("docs/python.md", "etstream.pack(", {"etstream": etstream})
     assert Path("restored.pte").read_bytes() == Path("model.pte").read_bytes()
+    run("docs/python.md", "etstream.embed(", {"etstream": etstream})
+    object_file = Path("model.o").read_bytes()
+    assert b"network_model_sec" in object_file and Path("model.pte").read_bytes() in object_file
     loaded = run("docs/executorch.md", "import etstream", {"image": torch.from_numpy(x)})
     assert numpy.allclose(loaded["scores"].numpy(), y, atol=1e-4)
     bundle = run("docs/executorch.md", "from etstream.executorch import open_bundle", {})
