@@ -31,6 +31,7 @@ struct NamedTensorData {
   std::uint32_t segment = 0;           // its index
   std::uint64_t offset = 0;            // in the file, in bytes
   ByteSource data;                     // it is not copied
+  ByteSource key_place;                // the key's characters, in the file
 };
 
 /// An open tensor data file. Whatever its size, it holds at most 512 KiB of the file in memory. All functions

@@ -17,6 +17,7 @@ std::unique_ptr<CLI::App> make_command_line(ChosenCommand& chosen) {
   add_decompile_command(*app, chosen);
   add_diff_command(*app, chosen);
   add_embed_command(*app, chosen);
+  add_explain_command(*app, chosen);
   add_extract_command(*app, chosen);
   add_fat_command(*app, chosen);
   add_help_command(*app, chosen);
@@ -28,6 +29,7 @@ std::unique_ptr<CLI::App> make_command_line(ChosenCommand& chosen) {
   add_ptd_command(*app, chosen);
   add_pte_command(*app, chosen);
   add_ptn_command(*app, chosen);
+  add_reweight_command(*app, chosen);
 #if defined(ETSTREAM_HEAP_LIBRARY)
   add_run_command(*app, chosen);
 #endif

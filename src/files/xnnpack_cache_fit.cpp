@@ -27,8 +27,8 @@ Result<XnnpackCacheFit> fit_xnnpack_cache(const ProgramFile& program, const Xnnp
   FileBudget budget(program.file());
   for (const DelegateUses& delegate : delegates) {
     for (const XnnpackPacking& packing : delegate.packings) {
-      const std::string& weights = delegate.uses[packing.filter].key;
-      const std::string name = packing.bias ? weights + delegate.uses[*packing.bias].key : weights;
+      const std::string& weights = packing.filter;
+      const std::string name = weights + packing.bias;
       ETSTREAM_TRY(budget.spend(name.size()));
       asked.insert(weights);
       if (!looked_up.insert(name).second || there.contains(name) || there.contains(weights)) continue;

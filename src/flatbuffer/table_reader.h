@@ -106,8 +106,12 @@ class TableReader {
   [[nodiscard]] std::uint64_t position() const noexcept { return table_.position; }
 
   [[nodiscard]] Result<bool> has(const BoundField& bound) const {
-    ETSTREAM_ASSIGN(const auto found, view_->find(table_, field(bound)));
+    ETSTREAM_ASSIGN(const auto found, position_of(bound));
     return found.has_value();
+  }
+  /// Returns where the field's inline part is in the file; nothing if the field is absent.
+  [[nodiscard]] Result<std::optional<std::uint64_t>> position_of(const BoundField& bound) const {
+    return view_->find(table_, field(bound));
   }
   /// Returns the scalar, or its default. Any byte but 0 is true.
   template <class T>
@@ -127,6 +131,11 @@ class TableReader {
     if (!vector) return std::optional<ByteSource>();
     ETSTREAM_ASSIGN(ByteSource bytes, view_->bytes(*vector, field(bound)));
     return std::optional(std::move(bytes));
+  }
+  /// Returns a string's characters, which stay in the file; none if it is absent.
+  [[nodiscard]] Result<ByteSource> characters(const BoundField& bound) const {
+    ETSTREAM_ASSIGN(const auto string, view_->vector(table_, field(bound)));
+    return string ? view_->file().slice(string->elements(), string->count) : ByteSource();
   }
   /// Returns the vector, with the position of its elements in the file.
   [[nodiscard]] Result<std::optional<VectorView>> vector(const BoundField& bound) const {

@@ -23,6 +23,7 @@
 #include "etstream/program_graph.h"
 #include "etstream/result.h"
 #include "etstream/shared_weights.h"
+#include "etstream/weight_origins.h"
 
 namespace etstream {
 
@@ -51,6 +52,13 @@ void print_budget(const std::string& file, const MemoryBudget& budget);
 /// Returns the sizes of pools as settings: "cmake" for the cache variables of ExecuTorch's Arm runner,
 /// "kconfig" for the options of its samples for Zephyr, "c" for definitions. Errors: those of runner_pools().
 [[nodiscard]] Result<std::string> budget_settings(const MemoryBudget& budget, std::string_view format);
+
+// origin_report.cpp
+
+/// Prints the origins of payloads on standard output.
+void print_origins(const WeightOrigins& origins);
+/// Returns them as docs/command.md describes it.
+[[nodiscard]] Json origins_to_json(const WeightOrigins& origins);
 
 // diff_report.cpp
 

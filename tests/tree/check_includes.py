@@ -24,7 +24,7 @@ FOLDERS = """
     formats/checkpoint formats/checkpoint/rename
     runtime_checks
     memory/process memory/heap memory/profile
-    files/runs files
+    files/runs files/origins files
     present cli python executorch
 """.split()
 OUTSIDE = {

@@ -126,6 +126,7 @@ Result<std::vector<NamedTensorData>> TensorDataFile::entries() const {
       NamedTensorData entry;
       ETSTREAM_ASSIGN(auto key, named.string(fields.key));
       entry.key = std::move(key).value_or("");
+      ETSTREAM_ASSIGN(entry.key_place, named.characters(fields.key));
       ETSTREAM_ASSIGN(const auto layout, named.child(fields.tensor_layout));
       if (layout) {
         ETSTREAM_ASSIGN(entry.layout, read_tensor_layout(*layout, impl_->fields.tensor_layout));

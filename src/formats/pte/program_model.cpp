@@ -149,7 +149,8 @@ Result<std::vector<NamedPayload>> read_named_data(const Program& program) {
     ETSTREAM_ASSIGN(auto key, named.key());
     ETSTREAM_ASSIGN(const std::uint32_t segment, named.segment());
     ETSTREAM_ASSIGN(ByteSource data, program.segment_data(named.position(), segment));
-    out.push_back({std::move(key).value_or(""), std::move(data)});
+    ETSTREAM_ASSIGN(ByteSource key_place, named.key_place());
+    out.push_back({std::move(key).value_or(""), std::move(data), std::move(key_place)});
     return {};
   }));
   return out;

@@ -109,6 +109,7 @@ class Program {
 struct NamedPayload {
   std::string key;
   ByteSource data;
+  ByteSource key_place;  // the key's characters, in the file
 };
 
 /// Reads the named data of `program`, in its order. Errors: as of Program.

@@ -228,6 +228,8 @@ class NamedData : public View {
  public:
   using View::View;
   [[nodiscard]] Result<std::optional<std::string>> key() const { return string(fields().named_data.key); }
+  /// Returns the key's characters, which stay in the file.
+  [[nodiscard]] Result<ByteSource> key_place() const { return characters(fields().named_data.key); }
   [[nodiscard]] Result<std::uint32_t> segment() const { return uint32(fields().named_data.segment_index); }
 };
 

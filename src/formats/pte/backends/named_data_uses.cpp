@@ -20,7 +20,7 @@ Result<ByteSource> leave_out_keys(const ByteSource& payload, const std::vector<X
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
   ranges.reserve(constants.size());
   for (const XnnpackConstant& constant : constants) {
-    ranges.emplace_back(constant.key_position, constant.key_position + constant.key.size());
+    ranges.emplace_back(constant.position, constant.position + constant.key.size());
   }
   std::ranges::sort(ranges);
   std::vector<ByteSource> parts;
@@ -37,6 +37,7 @@ Result<ByteSource> leave_out_keys(const ByteSource& payload, const std::vector<X
 
 Result<void> read_xnnpack(const ByteSource& data, DelegateUses& out) {
   ETSTREAM_ASSIGN(auto found, read_xnnpack_uses(data, out.asker));
+  std::erase_if(found.constants, [](const XnnpackConstant& constant) { return constant.key.empty(); });
   ETSTREAM_ASSIGN(out.without_keys, leave_out_keys(data, found.constants));
   out.packings = std::move(found.packings);
   for (XnnpackConstant& constant : found.constants) {

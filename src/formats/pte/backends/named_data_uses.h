@@ -35,7 +35,7 @@ struct DelegateUses {
   /// Its data, without the characters of the keys if these are known.
   ByteSource without_keys;
   std::vector<NamedDataUse> uses;
-  std::vector<XnnpackPacking> packings = {};  // of XNNPACK; places among `uses`
+  std::vector<XnnpackPacking> packings = {};  // of XNNPACK
 };
 
 /// Reads the requests of the delegates of all methods, as far as their backends are known. Data that several

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "core/base/checked.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/dim_order.h"
@@ -67,18 +68,31 @@ class UseReader {
  private:
   Result<void> add_constant(const TableReader& constant, std::uint32_t number) {
     ETSTREAM_ASSIGN(auto key, constant.string(known_.constant_data_offset.named_key));
-    if (!key) return {};
-    ETSTREAM_ASSIGN(const auto characters, constant.vector(known_.constant_data_offset.named_key));
     ETSTREAM_ASSIGN(const auto size, constant.scalar<std::uint64_t>(known_.constant_data_offset.size));
+    std::uint64_t position = 0;
+    if (key) {
+      ETSTREAM_ASSIGN(const auto characters, constant.vector(known_.constant_data_offset.named_key));
+      position = payload_.graph_offset + characters->elements();
+    } else {
+      ETSTREAM_ASSIGN(const auto offset, constant.scalar<std::uint64_t>(known_.constant_data_offset.offset));
+      if (!range_fits(offset, size, payload_.constants_size)) return {};
+      position = payload_.constants_offset + offset;
+    }
     places_[number] = out_.size();
-    out_.push_back({std::move(*key), payload_.graph_offset + characters->elements(), size});
+    out_.push_back({key.value_or(""), position, size});
     return {};
   }
 
-  /// Returns the constant of this number; null if there is none, or it has no key.
-  XnnpackConstant* find(std::uint32_t number) {
+  /// Adds scales that lie in the graph.
+  std::size_t add_scales(std::uint64_t position, std::uint64_t size) {
+    out_.push_back({"", payload_.graph_offset + position, size});
+    return out_.size() - 1;
+  }
+
+  /// Returns the place of the constant of this number; nothing if there is none.
+  [[nodiscard]] std::optional<std::size_t> find(std::uint32_t number) const {
     const auto found = places_.find(number);
-    return found == places_.end() ? nullptr : &out_[found->second];
+    return found == places_.end() ? std::nullopt : std::optional(found->second);
   }
 
   Result<void> add_value(const TableReader& held) {
@@ -91,27 +105,57 @@ class UseReader {
     ETSTREAM_ASSIGN(const auto id, tensor->scalar<std::uint32_t>(known_.xnn_tensor_value.id_out));
     ETSTREAM_ASSIGN(const auto number,
                     tensor->scalar<std::uint32_t>(known_.xnn_tensor_value.constant_buffer_idx));
-    if (XnnpackConstant* constant = find(number)) {
-      ETSTREAM_TRY(set_layout(*tensor, *constant));
-      of_value_[id].data = constant;
-    }
-    if (!is_quantized) return {};
+    const auto constant = find(number);
+    if (!constant) return {};
+    ETSTREAM_ASSIGN(const auto dims, tensor->values<std::uint32_t>(known_.xnn_tensor_value.dims));
+    of_value_[id] = *constant;
+    ETSTREAM_TRY(set_layout(*tensor, dims, out_[*constant]));
+    if (!is_quantized || dims.size() > kMostXnnpackSizes) return {};
     ETSTREAM_ASSIGN(const auto params, held.member(known_.xnn_quantized_tensor_value.quant_params));
-    if (!params) return {};
-    const bool by_group = params->type() == known_.per_channel_group_quant.index();
-    if (!by_group && params->type() != known_.per_channel_quant.index()) return {};
-    const auto fields = by_group ? xnnpack::ScaleFields(known_.per_channel_group_quant)
-                                 : xnnpack::ScaleFields(known_.per_channel_quant);
-    ETSTREAM_ASSIGN(const auto scale, params->scalar<std::uint32_t>(fields.scale_buffer_idx));
-    if (XnnpackConstant* constant = find(scale)) {
-      constant->layout =
-          list_of_size(by_group ? ScalarType::kBFloat16 : ScalarType::kFloat32, constant->size);
-      of_value_[id].scales = constant;
+    return params ? add_scaling(*params, dims, *constant) : Result<void>();
+  }
+
+  /// Notes the scales of a constant of these dimensions.
+  Result<void> add_scaling(const TableReader& params, const std::vector<std::uint32_t>& dims,
+                           std::size_t constant) {
+    ScaledIntegers integers{dims};
+    std::optional<std::size_t> scales;
+    ScalarType type = ScalarType::kFloat32;
+    if (params.type() == known_.per_tensor_quant.index()) {
+      ETSTREAM_ASSIGN(const auto position, params.position_of(known_.per_tensor_quant.scale));
+      if (position) scales = add_scales(*position, sizeof(float));
+    } else {
+      const bool by_group = params.type() == known_.per_channel_group_quant.index();
+      if (!by_group && params.type() != known_.per_channel_quant.index()) return {};
+      const auto fields = by_group ? xnnpack::ScaleFields(known_.per_channel_group_quant)
+                                   : xnnpack::ScaleFields(known_.per_channel_quant);
+      integers.has_channels = true;
+      ETSTREAM_ASSIGN(integers.channel_dim, params.scalar<std::uint32_t>(fields.channel_dim));
+      if (by_group) {
+        ETSTREAM_ASSIGN(integers.group,
+                        params.scalar<std::uint32_t>(known_.per_channel_group_quant.group_size));
+      }
+      ETSTREAM_ASSIGN(const auto number, params.scalar<std::uint32_t>(fields.scale_buffer_idx));
+      scales = find(number);
+      if (scales && by_group) type = ScalarType::kBFloat16;
+      if (!scales) {
+        ETSTREAM_ASSIGN(const auto inline_scales, params.vector(fields.scale));
+        if (inline_scales) {
+          scales = add_scales(inline_scales->elements(), inline_scales->count * sizeof(float));
+        }
+      }
     }
+    if (!scales) return {};
+    XnnpackConstant& of = out_[*scales];
+    of.layout = list_of_size(type, of.size);
+    of.integers = integers;
+    out_[constant].integers = std::move(integers);
+    out_[constant].scales = scales;
     return {};
   }
 
-  Result<void> set_layout(const TableReader& tensor, XnnpackConstant& constant) {
+  Result<void> set_layout(const TableReader& tensor, const std::vector<std::uint32_t>& dims,
+                          XnnpackConstant& constant) {
     ETSTREAM_ASSIGN(const auto datatype, tensor.scalar<std::int16_t>(known_.xnn_tensor_value.datatype));
     if (datatype < 0 || std::cmp_greater_equal(datatype, std::size(kTypes)) || !kTypes[datatype]) return {};
     constant.is_of_nibbles = datatype == kNibblesByChannel || datatype == kNibblesByGroup;
@@ -119,7 +163,6 @@ class UseReader {
       constant.layout = list_of_size(*kTypes[datatype], constant.size);
       return {};
     }
-    ETSTREAM_ASSIGN(const auto dims, tensor.values<std::uint32_t>(known_.xnn_tensor_value.dims));
     if (dims.size() > kMostXnnpackSizes) return {};
     std::vector<std::int32_t> sizes;
     for (const std::uint32_t size : dims) {
@@ -137,48 +180,44 @@ class UseReader {
     ETSTREAM_ASSIGN(const auto kind, node.member_name(known_.x_node.xnode_union));
     for (const BoundField& field : known_.nodes[held->type()].ids) {
       if (xnnpack::NodeFields::is_output(field)) continue;
-      ETSTREAM_ASSIGN(const auto id, held->scalar<std::uint32_t>(field));
-      const auto value = of_value_.find(id);
-      if (value == of_value_.end()) continue;
+      ETSTREAM_ASSIGN(const auto place, place_of(*held, field));
+      if (!place) continue;
       const std::string_view role = std::string_view(field.name()).substr(0, field.name().rfind('_'));
       const std::string use = text("{} of {} {}", role, kind, number);
-      XnnpackConstant* const data = value->second.data;
-      XnnpackConstant* const scales = value->second.scales;
-      if (data && data->use.empty()) data->use = use;
-      if (scales && scales->use.empty()) scales->use = text("scales of {}", use);
+      XnnpackConstant& data = out_[*place];
+      if (data.use.empty()) data.use = use;
+      if (data.scales && out_[*data.scales].use.empty()) out_[*data.scales].use = text("scales of {}", use);
     }
     return add_packing(*held, text("{} {}", kind, number));
   }
 
-  /// Returns the place of the constant that the node has as the tensor of `field`, if that has a key.
-  Result<std::optional<std::size_t>> place_of(const TableReader& node,
-                                              const std::optional<BoundField>& field) {
-    if (!field) return std::optional<std::size_t>();
-    ETSTREAM_ASSIGN(const auto id, node.scalar<std::uint32_t>(*field));
+  /// Returns the place of the constant that the node has as the tensor of `field`.
+  Result<std::optional<std::size_t>> place_of(const TableReader& node, const BoundField& field) {
+    ETSTREAM_ASSIGN(const auto id, node.scalar<std::uint32_t>(field));
     const auto value = of_value_.find(id);
-    if (value == of_value_.end() || !value->second.data) return std::optional<std::size_t>();
-    return std::optional(static_cast<std::size_t>(value->second.data - out_.data()));
+    return value == of_value_.end() ? std::optional<std::size_t>() : std::optional(value->second);
   }
 
   Result<void> add_packing(const TableReader& node, std::string name) {
     const xnnpack::NodeFields& fields = known_.nodes[node.type()];
-    ETSTREAM_ASSIGN(const auto filter, place_of(node, fields.filter));
+    if (!fields.filter) return {};
+    ETSTREAM_ASSIGN(const auto filter, place_of(node, *fields.filter));
     if (!filter) return {};
-    ETSTREAM_ASSIGN(const auto bias, place_of(node, fields.bias));
-    packings_.push_back({*filter, bias, std::move(name)});
+    std::optional<std::size_t> bias;
+    if (fields.bias) {
+      ETSTREAM_ASSIGN(bias, place_of(node, *fields.bias));
+    }
+    if (bias) out_[*bias].bias_of = filter;
+    if (out_[*filter].key.empty()) return {};
+    packings_.push_back({out_[*filter].key, bias ? out_[*bias].key : "", std::move(name)});
     return {};
   }
 
-  struct ValueConstants {
-    XnnpackConstant* data = nullptr;
-    XnnpackConstant* scales = nullptr;
-  };
-
   const XnnpackPayload& payload_;
   const xnnpack::Fields& known_;
-  std::vector<XnnpackConstant> out_;             // not added to once values are read
-  std::map<std::uint32_t, std::size_t> places_;  // in `out_`, by number
-  std::map<std::uint32_t, ValueConstants> of_value_;
+  std::vector<XnnpackConstant> out_;
+  std::map<std::uint32_t, std::size_t> places_;    // in `out_`, by number
+  std::map<std::uint32_t, std::size_t> of_value_;  // the place of a value's constant, by its id
   std::vector<XnnpackPacking> packings_;
 };
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// ProgramWithWeights: a program, open with the tensor data files that it runs with.
+//
+//   const auto opened = etstream::ProgramWithWeights::open("model.pte", {"weights.ptd"});
+//   if (!opened) return opened.error();
+//   std::printf("%zu files of weights\n", opened->weights.size());
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "etstream/export.h"
+#include "etstream/program.h"
+#include "etstream/result.h"
+#include "etstream/tensor_data_file.h"
+
+namespace etstream {
+
+struct ETSTREAM_EXPORT ProgramWithWeights {
+  ProgramFile program;
+  std::deque<TensorDataFile> weights;
+
+  /// Opens the files at these paths; the first of several shards of tensor data stands for all, unless
+  /// `partial`. Errors: those of opening them; kInvalidArgument for a shard without the others.
+  [[nodiscard]] static Result<ProgramWithWeights> open(const std::string& program,
+                                                       const std::vector<std::string>& weights,
+                                                       bool partial = false);
+
+  /// Returns the files of weights, which this owns.
+  [[nodiscard]] std::vector<const TensorDataFile*> files() const;
+};
+
+}  // namespace etstream

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// etstream explain MODEL.pte [WEIGHTS.ptd...] --by CHECKPOINT...
+// etstream reweight MODEL.pte [WEIGHTS.ptd...] --was CHECKPOINT... --now CHECKPOINT... -o OUT.pte
+//     [--weights-to OUT.ptd...]
+#include <cstddef>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/plan_report.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "etstream/checkpoint.h"
+#include "etstream/program_with_weights.h"
+#include "etstream/reweight.h"
+#include "etstream/weight_origins.h"
+#include "present/print.h"
+#include "present/reports.h"
+
+namespace etstream::cli {
+namespace {
+
+constexpr int kNotExplained = 1;
+constexpr int kCannotExplain = 2;
+
+struct ProgramArguments {
+  std::string program;
+  std::vector<std::string> weights;
+  bool partial = false;
+};
+
+struct ExplainArguments : ProgramArguments {
+  std::vector<std::string> checkpoint;
+  bool json = false;
+};
+
+struct ReweightArguments : ProgramArguments, OutputOptions {
+  std::vector<std::string> was;
+  std::vector<std::string> now;
+  std::vector<std::string> weights_to;
+};
+
+Result<Checkpoint> open_all(const std::vector<std::string>& paths, bool partial) {
+  ETSTREAM_ASSIGN(auto checkpoints, open_checkpoints(paths, {.partial = partial}));
+  ETSTREAM_ASSIGN(Checkpoint joined, join(std::move(checkpoints)));
+  ETSTREAM_TRY(merge(joined));
+  return joined;
+}
+
+Result<void> explain_command(const ExplainArguments& arguments, ChosenCommand& chosen) {
+  chosen.failed = kCannotExplain;
+  ETSTREAM_ASSIGN(const auto program,
+                  ProgramWithWeights::open(arguments.program, arguments.weights, arguments.partial));
+  ETSTREAM_ASSIGN(const Checkpoint checkpoint, open_all(arguments.checkpoint, arguments.partial));
+  ETSTREAM_ASSIGN(const WeightOrigins origins, explain(program.program, program.files(), checkpoint));
+  if (arguments.json) {
+    nlohmann::ordered_json report = {{"file", arguments.program}, {"by", arguments.checkpoint}};
+    report.update(origins_to_json(origins));
+    print_json(report);
+  } else {
+    print_origins(origins);
+  }
+  if (!origins.are_explained()) chosen.done = kNotExplained;
+  return {};
+}
+
+Result<void> reweight_command(const ReweightArguments& arguments) {
+  ETSTREAM_ASSIGN(const auto program,
+                  ProgramWithWeights::open(arguments.program, arguments.weights, arguments.partial));
+  if (!arguments.dry_run && arguments.weights_to.size() != program.weights.size()) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "--weights-to: expected {}, one for each file of weights, found {}",
+                      counted(program.weights.size(), "path"), arguments.weights_to.size());
+  }
+  ETSTREAM_ASSIGN(const Checkpoint was, open_all(arguments.was, arguments.partial));
+  ETSTREAM_ASSIGN(const Checkpoint now, open_all(arguments.now, arguments.partial));
+  ETSTREAM_ASSIGN(const ReweightingPlan planned,
+                  plan(Reweighting{&program.program, program.files(), &was, &now}));
+  // Weights come first: a program must not be there before its weights.
+  std::vector<Output> outputs;
+  for (std::size_t i = 0; i < planned.weights.size(); ++i) {
+    outputs.push_back({&planned.weights[i], i < arguments.weights_to.size() ? arguments.weights_to[i] : ""});
+  }
+  if (arguments.dry_run) return show_plan(planned.program, arguments, outputs);
+  outputs.push_back({&planned.program, arguments.output});
+  ETSTREAM_TRY(write_outputs(outputs, arguments));
+  if (arguments.json) {
+    nlohmann::ordered_json report = {{"output", arguments.output}, {"size", planned.program.size}};
+    report["payloads"] = planned.replaced;
+    print_json(report);
+    return {};
+  }
+  for (const Output& output : outputs) {
+    if (!is_standard_output(output.path)) say("{}: {}\n", output.path, readable_size(output.plan->size));
+  }
+  return {};
+}
+
+void add_program(CLI::App& command, ProgramArguments& arguments) {
+  command.add_option("PROGRAM", arguments.program, "A program (.pte)")->required();
+  command.add_option(
+      "WEIGHTS", arguments.weights,
+      "The tensor data files (.ptd) that it runs with; the first of several shards stands for all");
+  add_partial_option(command, arguments.partial);
+}
+
+}  // namespace
+
+void add_explain_command(CLI::App& app, ChosenCommand& chosen) {
+  const auto [command, arguments] = add_subcommand<ExplainArguments>(
+      app, chosen, "explain",
+      "Tell which tensors of a checkpoint the payloads of a program are, and by which steps",
+      [&chosen](const ExplainArguments& given) { return explain_command(given, chosen); });
+  command.footer(
+      "The exit code is 0 if all payloads are explained, 1 if some are not, and 2 after an error.");
+  add_program(command, arguments);
+  add_list(command, "--by", "CHECKPOINT", arguments.checkpoint,
+           "Explain them by this checkpoint: a folder, an index, or a file of weights")
+      ->required();
+  command.add_flag("--json", arguments.json, "Report as JSON on standard output");
+}
+
+void add_reweight_command(CLI::App& app, ChosenCommand& chosen) {
+  const auto [command, arguments] = add_subcommand<ReweightArguments>(
+      app, chosen, "reweight", "Put the weights of another checkpoint into a program that is already lowered",
+      reweight_command,
+      [](const CLI::App& own, const ReweightArguments& given) { check_output(own, given); });
+  add_program(command, arguments);
+  add_list(command, "--was", "CHECKPOINT", arguments.was, "The checkpoint that the program was exported from")
+      ->required();
+  add_list(command, "--now", "CHECKPOINT", arguments.now, "The checkpoint whose weights it gets")->required();
+  add_output_path(command, arguments, "The program", "OUT.pte");
+  add_list(command, "--weights-to", "OUT.ptd", arguments.weights_to,
+           "Write the tensor data to this file; once for each file of weights, in their order");
+  add_output_flags(command, arguments);
+}
+
+}  // namespace etstream::cli

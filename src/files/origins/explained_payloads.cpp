@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "files/origins/explained_payloads.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "core/base/try.h"
+#include "core/layout/same_bytes.h"
+#include "files/origins/origin_search.h"
+#include "files/origins/weight_free.h"
+#include "formats/checkpoint/model_config.h"
+#include "formats/tensor/converted_floats.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::size_t kMostNearest = 3;
+
+/// Returns the numbers of rows that may make up a head: that of config.json, or those of usual models.
+Result<std::vector<std::uint32_t>> head_dims_of(const Checkpoint& checkpoint) {
+  if (!checkpoint.files.empty()) {
+    ETSTREAM_ASSIGN(const ModelConfig config, read_model_config(folder_of(checkpoint.files.front())));
+    if (config.head_dim && *config.head_dim != 0 && *config.head_dim % 2 == 0) {
+      return std::vector{*config.head_dim};
+    }
+  }
+  return std::vector<std::uint32_t>{128, 64, 96, 80, 256, 32, 48, 112, 192, 16, 8};
+}
+
+/// Compares names with the numbers in them as numbers: "layers.2" is before "layers.10".
+bool is_before(std::string_view a, std::string_view b) {
+  const auto digits = [](std::string_view text) {
+    return std::min(text.find_first_not_of("0123456789"), text.size());
+  };
+  while (!a.empty() && !b.empty()) {
+    const std::size_t in_a = digits(a);
+    const std::size_t in_b = digits(b);
+    if (in_a != 0 && in_b != 0) {
+      if (in_a != in_b) return in_a < in_b;
+      if (const int order = a.compare(0, in_a, b, 0, in_b); order != 0) return order < 0;
+      a.remove_prefix(in_a);
+      b.remove_prefix(in_b);
+    } else {
+      if (a.front() != b.front()) return a.front() < b.front();
+      a.remove_prefix(1);
+      b.remove_prefix(1);
+    }
+  }
+  return a.size() < b.size();
+}
+
+class Explainer {
+ public:
+  Explainer(std::vector<WeightPayload> payloads, const Checkpoint& checkpoint,
+            std::vector<std::uint32_t> head_dims)
+      : checkpoint_(checkpoint), search_(checkpoint, std::move(head_dims)) {
+    for (WeightPayload& payload : payloads)
+      out_.push_back({.payload = std::move(payload), .steps = {}, .constant = {}, .nearest = {}});
+  }
+
+  Result<std::vector<ExplainedPayload>> run() {
+    std::vector<bool> are_scales(out_.size());
+    for (const ExplainedPayload& each : out_) {
+      if (each.payload.scales) are_scales[*each.payload.scales] = true;
+    }
+    for (std::size_t i = 0; i < out_.size(); ++i) {
+      if (are_scales[i] || out_[i].payload.is_opaque) continue;
+      ETSTREAM_ASSIGN(out_[i].steps, search_.find(out_[i].payload));
+    }
+    ETSTREAM_TRY(explain_scales());
+    choose_among_equals();
+    for (ExplainedPayload& each : out_) ETSTREAM_TRY(explain_without_weights(each));
+    for (ExplainedPayload& each : out_) {
+      if (!each.is_explained()) ETSTREAM_TRY(find_nearest(each));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  /// Sets the steps of `scales` if they are the scales of `integers`. Returns whether they are.
+  Result<bool> take_scales(const ExplainedPayload& integers, ExplainedPayload& scales) {
+    if (!scales.payload.layout || scales.payload.is_opaque) return false;
+    std::vector<WeightSteps> found;
+    for (const WeightSteps& steps : integers.steps) {
+      auto own = scales_of(steps, scales.payload.layout->scalar_type);
+      if (!own) return false;
+      ETSTREAM_ASSIGN(const ByteSource made, take_steps(checkpoint_.tensors, *own));
+      ETSTREAM_ASSIGN(const bool same, same_bytes(made, scales.payload.data));
+      if (same) found.push_back(std::move(*own));
+    }
+    if (found.empty()) return false;
+    scales.steps = std::move(found);
+    return true;
+  }
+
+  /// Explains scales by what explains their integers. Integers without their scales are not explained.
+  Result<void> explain_scales() {
+    for (ExplainedPayload& each : out_) {
+      if (each.steps.empty() || !scales_of(each.steps.front(), ScalarType::kFloat32)) continue;
+      bool found = false;
+      if (each.payload.scales) {
+        ETSTREAM_ASSIGN(found, take_scales(each, out_[*each.payload.scales]));
+      } else {
+        ETSTREAM_ASSIGN(found, find_scales(each));
+      }
+      if (!found) each.steps.clear();
+    }
+    return {};
+  }
+
+  /// Looks for the scales among the payloads of floating-point numbers.
+  Result<bool> find_scales(const ExplainedPayload& integers) {
+    const auto steps = scales_of(integers.steps.front(), ScalarType::kFloat32);
+    ETSTREAM_ASSIGN(const ByteSource scales, take_steps(checkpoint_.tensors, *steps));
+    const std::uint64_t count = scales.size() / sizeof(float);
+    for (ExplainedPayload& each : out_) {
+      const auto& layout = each.payload.layout;
+      if (!layout || &each == &integers || each.payload.data.size() != count * item_size(layout->scalar_type))
+        continue;
+      if (!is_floating_point(layout->scalar_type)) continue;
+      ETSTREAM_ASSIGN(const bool found, take_scales(integers, each));
+      if (found) return true;
+    }
+    return false;
+  }
+
+  /// Of several tensors that give a payload, takes the one of its name, or the one in its place: as many
+  /// payloads as tensors are in the same order.
+  void choose_among_equals() {
+    std::map<std::vector<std::size_t>, std::vector<ExplainedPayload*>> groups;
+    for (ExplainedPayload& each : out_) {
+      if (each.steps.size() < 2) continue;
+      std::ranges::sort(each.steps, is_before, [&](const WeightSteps& steps) {
+        return std::string_view(checkpoint_.tensors[steps.front().tensor].name);
+      });
+      std::vector<std::size_t> tensors;
+      for (const WeightSteps& steps : each.steps) tensors.push_back(steps.front().tensor);
+      groups[tensors].push_back(&each);
+    }
+    for (auto& [tensors, payloads] : groups) {
+      for (std::size_t i = 0; i < payloads.size(); ++i) {
+        ExplainedPayload& each = *payloads[i];
+        const auto named = std::ranges::find_if(each.steps, [&](const WeightSteps& steps) {
+          return checkpoint_.tensors[steps.front().tensor].name == each.payload.name;
+        });
+        each.is_certain = named != each.steps.end() || payloads.size() == tensors.size();
+        auto chosen = named != each.steps.end() ? named : each.steps.begin();
+        if (named == each.steps.end() && each.is_certain) chosen += static_cast<std::ptrdiff_t>(i);
+        std::rotate(each.steps.begin(), chosen, chosen + 1);
+      }
+    }
+  }
+
+  /// Notes if no weights need to be behind a payload. Where a tensor has its bytes, that is noted for zeros
+  /// and ones alone.
+  Result<void> explain_without_weights(ExplainedPayload& each) {
+    if (!each.payload.layout || each.payload.is_opaque || each.payload.is_of_nibbles) return {};
+    if (!each.steps.empty()) {
+      ETSTREAM_ASSIGN(const bool may_be, begins_with_zero_or_one(each.payload));
+      const bool is_named = checkpoint_.tensors[each.steps.front().front().tensor].name == each.payload.name;
+      if (!may_be || is_named) return {};
+    }
+    ETSTREAM_ASSIGN(each.constant, describe_weight_free(each.payload.data, *each.payload.layout));
+    return {};
+  }
+
+  static Result<bool> begins_with_zero_or_one(const WeightPayload& payload) {
+    const ScalarType type = payload.layout->scalar_type;
+    if (!is_floating_point(type)) return false;
+    ETSTREAM_ASSIGN(const ByteSource first, payload.data.slice(0, item_size(type)));
+    ETSTREAM_ASSIGN(const ByteSource converted, convert_floats(first, type, ScalarType::kFloat32));
+    float number = 0;
+    ETSTREAM_TRY(converted.read_at(0, std::as_writable_bytes(std::span(&number, 1))));
+    return number == 0 || number == 1;
+  }
+
+  /// Finds the tensors of as many elements, the nearest first by the elements at some places.
+  Result<void> find_nearest(ExplainedPayload& each) {
+    const WeightPayload& payload = each.payload;
+    if (!payload.layout) return {};
+    const std::uint64_t count =
+        payload.data.size() / item_size(payload.layout->scalar_type) * (payload.is_of_nibbles ? 2 : 1);
+    std::vector<std::pair<double, std::size_t>> found;
+    for (std::size_t i = 0; i < checkpoint_.tensors.size(); ++i) {
+      const CheckpointTensor& tensor = checkpoint_.tensors[i];
+      if (!tensor.layout || tensor.data.size() / item_size(tensor.layout->scalar_type) != count) continue;
+      ETSTREAM_ASSIGN(const double distance, distance_of(payload, tensor));
+      found.emplace_back(distance, i);
+    }
+    std::ranges::sort(found);
+    for (const auto& [distance, tensor] : found) {
+      if (each.nearest.size() < kMostNearest) each.nearest.push_back(tensor);
+    }
+    return {};
+  }
+
+  static constexpr std::size_t kSamples = 64;
+
+  /// Returns the mean difference of some elements; infinity where they can't be compared.
+  static Result<double> distance_of(const WeightPayload& payload, const CheckpointTensor& tensor) {
+    const ScalarType type = payload.layout->scalar_type;
+    const ScalarType other = tensor.layout->scalar_type;
+    constexpr double kFar = std::numeric_limits<double>::infinity();
+    if (!is_floating_point(type) || !is_floating_point(other)) return kFar;
+    ETSTREAM_ASSIGN(const ByteSource ours, convert_floats(payload.data, type, ScalarType::kFloat32));
+    ETSTREAM_ASSIGN(const ByteSource theirs, convert_floats(tensor.data, other, ScalarType::kFloat32));
+    const std::uint64_t count = ours.size() / sizeof(float);
+    double sum = 0;
+    for (std::size_t i = 0; i < kSamples; ++i) {
+      const std::uint64_t at = count / kSamples * i * sizeof(float);
+      std::array<float, 2> numbers{};
+      ETSTREAM_TRY(ours.read_at(at, std::as_writable_bytes(std::span(numbers).first(1))));
+      ETSTREAM_TRY(theirs.read_at(at, std::as_writable_bytes(std::span(numbers).last(1))));
+      sum += std::abs(double{numbers[0]} - double{numbers[1]});
+    }
+    return std::isnan(sum) ? kFar : sum;
+  }
+
+  const Checkpoint& checkpoint_;
+  OriginSearch search_;
+  std::vector<ExplainedPayload> out_;
+};
+
+}  // namespace
+
+Result<std::vector<ExplainedPayload>> explain_payloads(const ProgramFile& program,
+                                                       const std::vector<const TensorDataFile*>& weights,
+                                                       const Checkpoint& checkpoint) {
+  ETSTREAM_ASSIGN(auto payloads, read_weight_payloads(program, weights));
+  ETSTREAM_ASSIGN(auto head_dims, head_dims_of(checkpoint));
+  return Explainer(std::move(payloads), checkpoint, std::move(head_dims)).run();
+}
+
+}  // namespace etstream

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The payloads of a program with the steps that give them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "etstream/checkpoint_tensor.h"
+#include "etstream/program.h"
+#include "etstream/result.h"
+#include "etstream/tensor_data_file.h"
+#include "etstream/weight_origins.h"
+#include "files/origins/weight_payloads.h"
+#include "files/origins/weight_steps.h"
+
+namespace etstream {
+
+struct ExplainedPayload {
+  WeightPayload payload;
+  std::vector<WeightSteps> steps;    // all that give its bytes, the most likely first; empty if none do
+  bool is_certain = true;            // or several may be meant
+  std::string constant;              // why no weights need to be behind it, or empty
+  std::vector<std::size_t> nearest;  // tensors like it, if nothing explains it
+
+  [[nodiscard]] bool is_explained() const noexcept { return !steps.empty() || !constant.empty(); }
+};
+
+/// Does what explain() does.
+[[nodiscard]] Result<std::vector<ExplainedPayload>> explain_payloads(
+    const ProgramFile& program, const std::vector<const TensorDataFile*>& weights,
+    const Checkpoint& checkpoint);
+
+/// Returns them as users see them.
+[[nodiscard]] WeightOrigins origins_of(const std::vector<ExplainedPayload>& payloads,
+                                       const Checkpoint& checkpoint);
+
+}  // namespace etstream

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/reweight.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "core/base/sha256.h"
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "core/io/read_pieces.h"
+#include "core/layout/same_bytes.h"
+#include "files/origins/explained_payloads.h"
+#include "formats/tensor/converted_floats.h"
+#include "formats/tensor/dimensions.h"
+
+namespace etstream {
+namespace {
+
+/// Bytes that take the place of as many in a file.
+struct Replacement {
+  ByteSource place;
+  ByteSource bytes;
+  std::uint32_t label = 0;  // an index in kLabels
+};
+constexpr std::uint32_t kUnchanged = 0;
+constexpr std::uint32_t kWeights = 1;
+constexpr std::uint32_t kKey = 2;
+
+/// Plans `file` with what of `replacements` lies in it.
+Result<FilePlan> plan_with(const ByteSource& file, const std::vector<Replacement>& replacements) {
+  std::map<std::uint64_t, const Replacement*> by_offset;
+  for (const Replacement& each : replacements) {
+    const auto offset = each.place.offset_in(file);
+    if (offset && each.place.size() != 0) by_offset.emplace(*offset, &each);
+  }
+  FilePlan plan;
+  plan.labels = {"as it was", "weights", "key"};
+  const auto add = [&](ByteSource source, std::uint32_t label) {
+    if (source.size() == 0) return;
+    (label == kKey ? plan.metadata_size : plan.payload_size) += source.size();
+    plan.extents.push_back({plan.size, 1, label, std::move(source)});
+    plan.size += plan.extents.back().size();
+  };
+  for (const auto& [offset, replacement] : by_offset) {
+    if (offset < plan.size) {
+      return unexpected(ErrorCode::kUnsupported, {file.name(), offset},
+                        "payloads and keys that do not overlap, found one that begins in another");
+    }
+    ETSTREAM_ASSIGN(ByteSource before, file.slice(plan.size, offset - plan.size));
+    add(std::move(before), kUnchanged);
+    add(replacement->bytes, replacement->label);
+  }
+  ETSTREAM_ASSIGN(ByteSource rest, file.slice(plan.size, file.size() - plan.size));
+  add(std::move(rest), kUnchanged);
+  return plan;
+}
+
+class Reweighter {
+ public:
+  Reweighter(const Reweighting& given, const std::vector<ExplainedPayload>& payloads)
+      : given_(given), payloads_(payloads), now_(given.was->tensors.size()) {
+    for (const CheckpointTensor& tensor : given.now->tensors) by_name_.emplace(tensor.name, &tensor);
+  }
+
+  Result<std::vector<Replacement>> run() {
+    ETSTREAM_TRY(require_explained());
+    for (const ExplainedPayload& each : payloads_) {
+      if (!each.steps.empty()) ETSTREAM_TRY(replace(each));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  Result<void> require_explained() const {
+    std::size_t others = 0;
+    const ExplainedPayload* first = nullptr;
+    for (const ExplainedPayload& each : payloads_) {
+      if (each.is_explained()) continue;
+      if (first == nullptr)
+        first = &each;
+      else
+        ++others;
+    }
+    if (first == nullptr) return {};
+    std::string nearest;
+    for (const std::size_t tensor : first->nearest) {
+      nearest += (nearest.empty() ? "" : ", ") + quote(given_.was->tensors[tensor].name);
+    }
+    const WeightPayload& payload = first->payload;
+    const std::string why =
+        payload.is_opaque ? "holds what its backend compiled, which can't be made of weights here"
+        : nearest.empty() ? text("is made of no tensor, and none has as many elements{}", reason_of(payload))
+                          : text("is made of no tensor exactly; those of as many elements: {}{}", nearest,
+                                 reason_of(payload));
+    return error_in(ErrorCode::kUnsupported, name_of_checkpoint(*given_.was),
+                    "expected weights that explain {}, {}, found that it {}{}", payload.label,
+                    counted(payload.data.size(), "byte"), why,
+                    others == 0 ? "" : text("; {} like it", counted(others, "more payload")));
+  }
+
+  /// Returns what else may be the case with integers.
+  static std::string reason_of(const WeightPayload& payload) {
+    return payload.integers
+               ? "; scales that were searched for, as HQQ does, or calibrated do not follow from weights"
+               : "";
+  }
+
+  static std::string name_of_checkpoint(const Checkpoint& checkpoint) {
+    return checkpoint.files.empty() ? "the checkpoint" : checkpoint.files.front();
+  }
+
+  /// Returns the new tensor in the place of an old one, in the old one's type.
+  Result<const CheckpointTensor*> now(std::size_t tensor) {
+    std::optional<CheckpointTensor>& out = now_[tensor];
+    if (out) return &*out;
+    const CheckpointTensor& was = given_.was->tensors[tensor];
+    const std::string file = name_of_checkpoint(*given_.now);
+    const auto found = by_name_.find(was.name);
+    if (found == by_name_.end()) {
+      return error_in(ErrorCode::kInvalidArgument, file, "expected a tensor {} as in {}, found none",
+                      quote(was.name), name_of_checkpoint(*given_.was));
+    }
+    const CheckpointTensor& is = *found->second;
+    if (!is_plain(is) || is.layout->sizes != was.layout->sizes) {
+      return error_in(ErrorCode::kInvalidArgument, file, "tensor {}: expected {} as in {}, found {}",
+                      quote(was.name), describe(*was.layout), name_of_checkpoint(*given_.was),
+                      is.layout ? describe(*is.layout) : is.type);
+    }
+    out = is;
+    const ScalarType type = was.layout->scalar_type;
+    if (is.layout->scalar_type == type) return &*out;
+    if (!is_floating_point(type) || !is_floating_point(is.layout->scalar_type)) {
+      return error_in(ErrorCode::kInvalidArgument, file, "tensor {}: expected {}, found {}", quote(was.name),
+                      describe(*was.layout), describe(*is.layout));
+    }
+    ETSTREAM_ASSIGN(out->data, convert_floats(is.data, is.layout->scalar_type, type));
+    out->layout->scalar_type = type;
+    return &*out;
+  }
+
+  Result<ByteSource> take(const WeightSteps& steps) {
+    std::vector<ByteSource> parts;
+    for (const TensorSteps& part : steps) {
+      ETSTREAM_ASSIGN(const CheckpointTensor* tensor, now(part.tensor));
+      ETSTREAM_ASSIGN(parts.emplace_back(), take_steps(*tensor, part.steps));
+    }
+    return parts.size() == 1 ? parts.front() : ByteSource::concatenation(std::move(parts));
+  }
+
+  Result<void> replace(const ExplainedPayload& each) {
+    ETSTREAM_ASSIGN(const ByteSource bytes, take(each.steps.front()));
+    ETSTREAM_TRY(require_one_meaning(each, bytes));
+    out_.push_back({each.payload.data, bytes, kWeights});
+    if (each.payload.hashes.empty()) return {};
+    Sha256 hasher;
+    ETSTREAM_TRY(read_pieces(bytes, [&](std::span<const std::byte> piece) { hasher.update(piece); }));
+    const std::string hash = hasher.hex();
+    const auto [there, is_new] = labels_.try_emplace(hash, each.payload.label);
+    if (!is_new) {
+      return error_in(
+          ErrorCode::kInvalidArgument, given_.program->file().name(),
+          "expected {} and {} to differ, found the same bytes for both in {}: an export would store "
+          "them once",
+          there->second, each.payload.label, name_of_checkpoint(*given_.now));
+    }
+    const auto characters = std::as_bytes(std::span(hash));
+    const ByteSource key = ByteSource::owned({characters.begin(), characters.end()});
+    for (const ByteSource& place : each.payload.hashes) out_.push_back({place, key, kKey});
+    return {};
+  }
+
+  /// Checks that all tensors that may be meant still give the same bytes.
+  Result<void> require_one_meaning(const ExplainedPayload& each, const ByteSource& bytes) {
+    const auto refuse = [&](const std::string& other) {
+      return error_in(ErrorCode::kInvalidArgument, name_of_checkpoint(*given_.now),
+                      "{} may be {} or {}, which were equal and differ now", each.payload.label,
+                      quote(given_.was->tensors[each.steps.front().front().tensor].name), other);
+    };
+    if (!each.constant.empty()) {
+      ETSTREAM_ASSIGN(const bool same, same_bytes(bytes, each.payload.data));
+      if (!same) return refuse(each.constant);
+    }
+    if (each.is_certain) return {};
+    for (std::size_t i = 1; i < each.steps.size(); ++i) {
+      ETSTREAM_ASSIGN(const ByteSource other, take(each.steps[i]));
+      ETSTREAM_ASSIGN(const bool same, same_bytes(bytes, other));
+      if (!same) return refuse(quote(given_.was->tensors[each.steps[i].front().tensor].name));
+    }
+    return {};
+  }
+
+  const Reweighting& given_;
+  const std::vector<ExplainedPayload>& payloads_;
+  std::map<std::string, const CheckpointTensor*> by_name_;
+  std::vector<std::optional<CheckpointTensor>> now_;  // by the place of the old tensor
+  std::map<std::string, std::string> labels_;         // of payloads, by hash
+  std::vector<Replacement> out_;
+};
+
+}  // namespace
+
+Result<ReweightingPlan> plan(const Reweighting& description) {
+  return without_exceptions([&]() -> Result<ReweightingPlan> {
+    ETSTREAM_ASSIGN(const auto payloads,
+                    explain_payloads(*description.program, description.weights, *description.was));
+    ETSTREAM_ASSIGN(const auto replacements, Reweighter(description, payloads).run());
+    ReweightingPlan out;
+    for (const ExplainedPayload& each : payloads) if (!each.steps.empty()) ++out.replaced;
+    ETSTREAM_ASSIGN(out.program, plan_with(description.program->file(), replacements));
+    for (const TensorDataFile* file : description.weights) {
+      ETSTREAM_ASSIGN(out.weights.emplace_back(), plan_with(file->file(), replacements));
+    }
+    out.origins = origins_of(payloads, *description.was);
+    return out;
+  });
+}
+
+}  // namespace etstream

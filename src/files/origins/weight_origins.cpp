@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/weight_origins.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "files/origins/explained_payloads.h"
+
+namespace etstream {
+
+WeightOrigins origins_of(const std::vector<ExplainedPayload>& payloads, const Checkpoint& checkpoint) {
+  WeightOrigins out;
+  std::vector<bool> is_used(checkpoint.tensors.size());
+  for (const ExplainedPayload& each : payloads) {
+    PayloadOrigin& origin = out.payloads.emplace_back();
+    origin.label = each.payload.label;
+    origin.name = each.payload.name;
+    origin.data = each.payload.data;
+    origin.file = each.payload.file;
+    origin.offset = each.payload.offset;
+    origin.constant = each.constant;
+    if (each.payload.is_of_nibbles) {
+      origin.type = text("{} of 4 bits", counted(2 * each.payload.data.size(), "integer"));
+    } else if (each.payload.layout) {
+      origin.type = describe(*each.payload.layout);
+    }
+    for (std::size_t i = 0; i < each.steps.size(); ++i) {
+      for (const TensorSteps& part : each.steps[i]) {
+        is_used[part.tensor] = true;
+        const std::string& name = checkpoint.tensors[part.tensor].name;
+        if (i != 0) {
+          origin.equals.push_back(name);
+          continue;
+        }
+        TensorOrigin& tensor = origin.tensors.emplace_back(TensorOrigin{name, {}});
+        for (const WeightStep& step : part.steps) tensor.steps.push_back(describe(step));
+      }
+    }
+    for (const std::size_t tensor : each.nearest) origin.nearest.push_back(checkpoint.tensors[tensor].name);
+  }
+  for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
+    if (!is_used[i]) out.unused.push_back(checkpoint.tensors[i].name);
+  }
+  return out;
+}
+
+bool WeightOrigins::are_explained() const noexcept {
+  return std::ranges::all_of(payloads, &PayloadOrigin::is_explained);
+}
+
+Result<WeightOrigins> explain(const ProgramFile& program, const std::vector<const TensorDataFile*>& weights,
+                              const Checkpoint& checkpoint) {
+  return without_exceptions([&]() -> Result<WeightOrigins> {
+    ETSTREAM_ASSIGN(const auto payloads, explain_payloads(program, weights, checkpoint));
+    return origins_of(payloads, checkpoint);
+  });
+}
+
+}  // namespace etstream

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "files/origins/weight_payloads.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "core/io/file_budget.h"
+#include "etstream/program_graph.h"
+#include "etstream/program_metadata.h"
+#include "formats/pte/backends/data_requests.h"
+#include "formats/pte/program_model.h"
+
+namespace etstream {
+namespace {
+
+constexpr std::size_t kHashSize = 64;  // a SHA-256 in hexadecimal digits
+
+/// Returns where `key` ends with a SHA-256: after "scale_", or at its beginning; nothing for another key.
+std::optional<std::size_t> hash_in(std::string_view key) {
+  constexpr std::string_view kScale = "scale_";
+  const std::size_t begin = key.starts_with(kScale) ? kScale.size() : 0;
+  const std::string_view digits = key.substr(begin);
+  if (digits.size() != kHashSize) return std::nullopt;
+  if (digits.find_first_not_of("0123456789abcdef") != std::string_view::npos) return std::nullopt;
+  return begin;
+}
+
+class PayloadReader {
+ public:
+  PayloadReader(const ProgramFile& program, const std::vector<const TensorDataFile*>& weights)
+      : program_(program), weights_(weights), budget_(program.file()) {}
+
+  Result<std::vector<WeightPayload>> run() {
+    ETSTREAM_TRY(read_keys());
+    ETSTREAM_ASSIGN(const auto methods, program_.methods());
+    for (std::uint32_t i = 0; i < methods.size(); ++i) {
+      ETSTREAM_ASSIGN(const ProgramGraph graph, ProgramGraph::read(program_, i));
+      ETSTREAM_TRY(add_values(graph));
+      ETSTREAM_TRY(add_delegates(graph));
+    }
+    for (const auto& [key, named] : by_key_) {
+      if (!key.starts_with(kMetadataPrefix))
+        static_cast<void>(add_named(key, text("named data {}", quote(key))));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  struct Named {
+    ByteSource data;
+    std::optional<TensorLayout> layout;
+    std::vector<ByteSource> places;  // of the key
+  };
+
+  Result<void> read_keys() {
+    ETSTREAM_ASSIGN(auto named, pte::read_named_data(program_.model()));
+    for (pte::NamedPayload& each : named) {
+      add_key(each.key, {std::move(each.data), {}, {std::move(each.key_place)}});
+    }
+    for (const TensorDataFile* file : weights_) {
+      ETSTREAM_ASSIGN(auto entries, file->entries());
+      for (NamedTensorData& entry : entries) {
+        add_key(entry.key, {std::move(entry.data), std::move(entry.layout), {std::move(entry.key_place)}});
+      }
+    }
+    return {};
+  }
+
+  /// Adds data under a key. ExecuTorch takes that of a file if the program has some too.
+  void add_key(const std::string& key, Named named) { by_key_.insert_or_assign(key, std::move(named)); }
+
+  /// Adds a payload, unless its data is there. Returns its place.
+  std::size_t add(WeightPayload payload) {
+    const auto [there, is_new] = places_.try_emplace(payload.data.place(), out_.size());
+    if (is_new) {
+      set_place(payload);
+      out_.push_back(std::move(payload));
+    } else if (!out_[there->second].layout && !out_[there->second].is_of_nibbles) {
+      out_[there->second].layout = std::move(payload.layout);
+    }
+    return there->second;
+  }
+
+  void set_place(WeightPayload& payload) const {
+    std::vector<const ByteSource*> files = {&program_.file()};
+    for (const TensorDataFile* file : weights_) files.push_back(&file->file());
+    for (const ByteSource* file : files) {
+      const auto offset = payload.data.offset_in(*file);
+      if (!offset) continue;
+      payload.file = file->name();
+      payload.offset = *offset;
+    }
+  }
+
+  /// Adds the data of a key. Returns its place.
+  std::size_t add_named(const std::string& key, std::string label) {
+    const Named& named = by_key_.at(key);
+    const std::size_t place =
+        add({.label = std::move(label), .name = key, .data = named.data, .layout = named.layout});
+    if (asked_.insert(key).second) {
+      for (const ByteSource& characters : named.places) add_hash(place, key, characters);
+    }
+    return place;
+  }
+
+  void add_hash(std::size_t place, std::string_view key, const ByteSource& characters) {
+    const auto begin = hash_in(key);
+    if (!begin) return;
+    auto digits = characters.slice(*begin, kHashSize);
+    if (digits) out_[place].hashes.push_back(*std::move(digits));
+  }
+
+  Result<void> add_values(const ProgramGraph& graph) {
+    for (std::size_t i = 0; i < graph.values.size(); ++i) {
+      const GraphValue& value = graph.values[i];
+      const auto* tensor = std::get_if<TensorInfo>(&value.info);
+      if (!tensor) continue;
+      const std::string name = value.name.empty() ? text("value {}", i) : quote(value.name);
+      const bool is_external = value.storage == TensorStorage::kExternal;
+      if (is_external && !by_key_.contains(value.name))
+        return missing(value.name, text("method {}", quote(graph.method)));
+      if (is_external) {
+        static_cast<void>(add_named(value.name, text("tensor {}", name)));
+        continue;
+      }
+      if (value.data.size() == 0) continue;
+      const std::string_view what = value.storage == TensorStorage::kConstant ? "constant" : "initial state";
+      TensorLayout layout{tensor->scalar_type, tensor->sizes, tensor->dim_order};
+      static_cast<void>(add({.label = text("{} {} of method {}", what, name, quote(graph.method)),
+                             .name = value.name,
+                             .data = value.data,
+                             .layout = std::move(layout)}));
+    }
+    return {};
+  }
+
+  Result<void> add_delegates(const ProgramGraph& graph) {
+    for (std::size_t i = 0; i < graph.delegates.size(); ++i) {
+      const GraphDelegate& delegate = graph.delegates[i];
+      if (!delegates_.insert(delegate.data.place()).second) continue;
+      ETSTREAM_TRY(budget_.spend(delegate.data.size()));
+      const std::string asker =
+          text("method {}, delegate {} ({})", quote(graph.method), i, printable(delegate.backend));
+      if (delegate.backend != kXnnpackBackend) {
+        static_cast<void>(add({.label = asker, .name = {}, .data = delegate.data, .is_opaque = true}));
+        continue;
+      }
+      ETSTREAM_TRY(add_xnnpack(delegate.data, asker));
+    }
+    return {};
+  }
+
+  Result<void> add_xnnpack(const ByteSource& data, const std::string& asker) {
+    ETSTREAM_ASSIGN(const XnnpackPayload opened, open_xnnpack(data, asker));
+    if (!opened.has_header) {
+      static_cast<void>(add({.label = asker, .name = {}, .data = data, .is_opaque = true}));
+      return {};
+    }
+    ETSTREAM_ASSIGN(const XnnpackUses uses, read_xnnpack_uses(data, asker));
+    std::vector<std::size_t> places;
+    for (const XnnpackConstant& constant : uses.constants) {
+      const std::string label = text("{} in {}", constant.use.empty() ? "a constant" : constant.use, asker);
+      if (constant.key.empty()) {
+        ETSTREAM_ASSIGN(ByteSource bytes, data.slice(constant.position, constant.size));
+        places.push_back(add({.label = label, .name = {}, .data = std::move(bytes)}));
+      } else {
+        if (!by_key_.contains(constant.key)) return missing(constant.key, asker);
+        places.push_back(add_named(constant.key, label));
+        ETSTREAM_ASSIGN(const ByteSource characters, data.slice(constant.position, constant.key.size()));
+        add_hash(places.back(), constant.key, characters);
+      }
+    }
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const XnnpackConstant& constant = uses.constants[i];
+      WeightPayload& payload = out_[places[i]];
+      if (!payload.layout) payload.layout = constant.layout;
+      payload.is_of_nibbles = constant.is_of_nibbles;
+      if (!payload.integers) payload.integers = constant.integers;
+      if (constant.scales && !payload.scales) payload.scales = places[*constant.scales];
+      if (constant.bias_of && !payload.bias_of) payload.bias_of = places[*constant.bias_of];
+    }
+    return {};
+  }
+
+  [[nodiscard]] Error missing(const std::string& key, const std::string& asker) const {
+    return error_in(ErrorCode::kNotFound, program_.file().name(),
+                    "{}: expected {} in the program or in a tensor data file, found it in neither", asker,
+                    quote(key));
+  }
+
+  const ProgramFile& program_;
+  const std::vector<const TensorDataFile*>& weights_;
+  FileBudget budget_;
+  std::map<std::string, Named> by_key_;
+  std::set<std::string> asked_;
+  std::set<SourcePlace> delegates_;
+  std::map<SourcePlace, std::size_t> places_;
+  std::vector<WeightPayload> out_;
+};
+
+}  // namespace
+
+Result<std::vector<WeightPayload>> read_weight_payloads(const ProgramFile& program,
+                                                        const std::vector<const TensorDataFile*>& weights) {
+  return PayloadReader(program, weights).run();
+}
+
+}  // namespace etstream

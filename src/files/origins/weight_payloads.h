@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The payloads of a program that may be made of weights, wherever they lie.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "etstream/byte_source.h"
+#include "etstream/program.h"
+#include "etstream/result.h"
+#include "etstream/tensor_data_file.h"
+#include "etstream/tensor_layout.h"
+#include "formats/pte/backends/xnnpack_uses.h"
+
+namespace etstream {
+
+/// A range of the program's file, or of one of its tensor data files.
+struct WeightPayload {
+  std::string label;  // "constant 'w' of method 'forward'", "filter of XNNFullyConnected 3 in ..."
+  std::string name;   // its key, or the fully qualified name of its tensor; empty if it has none
+  ByteSource data;
+  std::string file = {};     // that it lies in
+  std::uint64_t offset = 0;  // in the file, in bytes
+  std::optional<TensorLayout> layout = {};
+  bool is_of_nibbles = false;                   // two integers a byte, the first in the low half
+  bool is_opaque = false;                       // what a backend compiled, which may hold weights in any form
+  std::optional<ScaledIntegers> integers = {};  // that it holds, or whose scales it holds
+  std::optional<std::size_t> scales = {};       // the place among the payloads of the scales of its integers
+  std::optional<std::size_t> bias_of = {};      // the place of the weights with which a node adds it
+  /// The SHA-256 of the data as 64 characters, wherever the files have it as a key.
+  std::vector<ByteSource> hashes = {};
+};
+
+/// Reads the payloads in the order in which methods, and then their delegates, have them; data that only a
+/// key leads to comes last. Data that several have is listed once. Memory: 500 bytes a payload. Errors:
+/// kNotFound for a key that neither the program nor `weights` have; those of ProgramGraph::read() and of
+/// read_xnnpack_uses(), also for damaged data of a delegate.
+[[nodiscard]] Result<std::vector<WeightPayload>> read_weight_payloads(
+    const ProgramFile& program, const std::vector<const TensorDataFile*>& weights);
+
+}  // namespace etstream
