@@ -74,10 +74,21 @@ class Explainer {
       if (each.payload.scales) are_scales[*each.payload.scales] = true;
     }
     for (std::size_t i = 0; i < out_.size(); ++i) {
-      if (are_scales[i] || out_[i].payload.is_opaque) continue;
-      ETSTREAM_ASSIGN(out_[i].steps, search_.find(out_[i].payload));
+      if (are_scales[i] || out_[i].payload.is_opaque || is_quantized_bias(out_[i].payload)) continue;
+      const auto scales = out_[i].payload.scales;
+      ETSTREAM_ASSIGN(out_[i].steps,
+                      search_.find(out_[i].payload, scales ? &out_[*scales].payload : nullptr));
     }
     ETSTREAM_TRY(explain_scales());
+    for (ExplainedPayload& each : out_) {
+      if (!each.payload.bias_of) continue;
+      const ExplainedPayload& weights = out_[*each.payload.bias_of];
+      if (is_quantized_bias(each.payload)) {
+        ETSTREAM_TRY(explain_bias(each));
+      } else if (!weights.steps.empty() && each.steps.size() > 1) {
+        std::erase_if(each.steps, [&](const WeightSteps& way) { return !has_norm_of(weights, way.front()); });
+      }
+    }
     choose_among_equals();
     for (ExplainedPayload& each : out_) ETSTREAM_TRY(explain_without_weights(each));
     for (ExplainedPayload& each : out_) {
@@ -87,78 +98,133 @@ class Explainer {
   }
 
  private:
-  /// Sets the steps of `scales` if they are the scales of `integers`. Returns whether they are.
-  Result<bool> take_scales(const ExplainedPayload& integers, ExplainedPayload& scales) {
-    if (!scales.payload.layout || scales.payload.is_opaque) return false;
-    std::vector<WeightSteps> found;
+  /// Returns whether a way to a bias has the batch norm of the way to its weights, or none as that has none.
+  static bool has_norm_of(const ExplainedPayload& weights, const TensorSteps& bias) {
+    const auto norm_of = [](const TensorSteps& way) -> const NormStep* {
+      for (const WeightStep& step : way.steps) {
+        if (const auto* const norm = std::get_if<NormStep>(&step)) return norm;
+      }
+      return nullptr;
+    };
+    const NormStep* const of_weights = norm_of(weights.steps.front().front());
+    const NormStep* const of_bias = norm_of(bias);
+    if (of_weights == nullptr || of_bias == nullptr) return of_weights == of_bias;
+    if (of_weights->mean != of_bias->mean || of_weights->epsilon != of_bias->epsilon) return false;
+    if (of_weights->part == NormStep::Part::kAsConvolution)
+      return of_bias->part == NormStep::Part::kBiasOfConvolution;
+    const auto& layout = weights.payload.layout;
+    const bool is_linear = layout && layout->sizes.size() == 2;
+    return of_bias->part == (is_linear ? NormStep::Part::kLinearBias : NormStep::Part::kBias);
+  }
+
+  static bool is_quantized_bias(const WeightPayload& payload) {
+    return payload.bias_of && payload.input_scale && payload.layout &&
+           payload.layout->scalar_type == ScalarType::kInt32;
+  }
+
+  /// Explains integers of 32 bits, and their scales, by the scales of the weights and of the input, which
+  /// stays as it was calibrated.
+  Result<void> explain_bias(ExplainedPayload& bias) {
+    const ExplainedPayload& weights = out_[*bias.payload.bias_of];
+    const auto scales =
+        weights.steps.empty() ? std::nullopt : scales_of(weights.steps.front(), ScalarType::kFloat32);
+    if (!scales) return {};
+    QuantizeBiasStep step{*scales, *bias.payload.input_scale};
+    const std::uint64_t channels = bias.payload.data.size() / sizeof(std::int32_t);
+    for (TensorSteps& way : search_.biases(channels)) {
+      if (!has_norm_of(weights, way)) continue;
+      way.steps.emplace_back(step);
+      ETSTREAM_ASSIGN(const ByteSource made, take_steps(search_.tensors(), way));
+      ETSTREAM_ASSIGN(const bool same, same_bytes(made, bias.payload.data));
+      if (same) bias.steps.push_back({std::move(way)});
+    }
+    if (bias.steps.empty() || !bias.payload.scales) return {};
+    ExplainedPayload& own = out_[*bias.payload.scales];
+    step.are_scales = true;
+    for (const WeightSteps& way : bias.steps) {
+      WeightSteps of_scales = way;
+      of_scales.front().steps.back() = step;
+      ETSTREAM_ASSIGN(const ByteSource made, take_steps(search_.tensors(), of_scales));
+      ETSTREAM_ASSIGN(const bool same, same_bytes(made, own.payload.data));
+      if (same) own.steps.push_back(std::move(of_scales));
+    }
+    if (own.steps.empty()) bias.steps.clear();
+    return {};
+  }
+
+  /// Sets the steps of `scales` to those that give the scales of `integers`.
+  static void take_scales(const ExplainedPayload& integers, ExplainedPayload& scales) {
     for (const WeightSteps& steps : integers.steps) {
       auto own = scales_of(steps, scales.payload.layout->scalar_type);
-      if (!own) return false;
-      ETSTREAM_ASSIGN(const ByteSource made, take_steps(checkpoint_.tensors, *own));
-      ETSTREAM_ASSIGN(const bool same, same_bytes(made, scales.payload.data));
-      if (same) found.push_back(std::move(*own));
+      if (own) scales.steps.push_back(*std::move(own));
     }
-    if (found.empty()) return false;
-    scales.steps = std::move(found);
-    return true;
   }
 
   /// Explains scales by what explains their integers. Integers without their scales are not explained.
   Result<void> explain_scales() {
     for (ExplainedPayload& each : out_) {
       if (each.steps.empty() || !scales_of(each.steps.front(), ScalarType::kFloat32)) continue;
-      bool found = false;
       if (each.payload.scales) {
-        ETSTREAM_ASSIGN(found, take_scales(each, out_[*each.payload.scales]));
+        take_scales(each, out_[*each.payload.scales]);
       } else {
-        ETSTREAM_ASSIGN(found, find_scales(each));
+        ETSTREAM_ASSIGN(const bool found, find_scales(each));
+        if (!found) each.steps.clear();
       }
-      if (!found) each.steps.clear();
     }
     return {};
   }
 
   /// Looks for the scales among the payloads of floating-point numbers.
-  Result<bool> find_scales(const ExplainedPayload& integers) {
-    const auto steps = scales_of(integers.steps.front(), ScalarType::kFloat32);
-    ETSTREAM_ASSIGN(const ByteSource scales, take_steps(checkpoint_.tensors, *steps));
-    const std::uint64_t count = scales.size() / sizeof(float);
+  Result<bool> find_scales(ExplainedPayload& integers) {
+    std::uint64_t count = 0;
+    for (const TensorSteps& part : integers.steps.front()) {
+      ETSTREAM_ASSIGN(const ByteSource scales,
+                      take_steps(search_.tensors(), *scales_of({part}, ScalarType::kFloat32)));
+      count += scales.size() / sizeof(float);
+    }
     for (ExplainedPayload& each : out_) {
       const auto& layout = each.payload.layout;
-      if (!layout || &each == &integers || each.payload.data.size() != count * item_size(layout->scalar_type))
-        continue;
-      if (!is_floating_point(layout->scalar_type)) continue;
-      ETSTREAM_ASSIGN(const bool found, take_scales(integers, each));
-      if (found) return true;
+      if (!layout || !is_floating_point(layout->scalar_type)) continue;
+      if (each.payload.data.size() != count * item_size(layout->scalar_type)) continue;
+      ETSTREAM_ASSIGN(const bool found, search_.gives_scales(integers.steps.front(), each.payload));
+      if (!found) continue;
+      each.steps.clear();
+      take_scales(integers, each);
+      return true;
     }
     return false;
   }
 
   /// Of several tensors that give a payload, takes the one of its name, or the one in its place: as many
-  /// payloads as tensors are in the same order.
+  /// payloads as tensors are in the same order. Others stay possible, so that it is not certain.
   void choose_among_equals() {
     std::map<std::vector<std::size_t>, std::vector<ExplainedPayload*>> groups;
     for (ExplainedPayload& each : out_) {
-      if (each.steps.size() < 2) continue;
-      std::ranges::sort(each.steps, is_before, [&](const WeightSteps& steps) {
-        return std::string_view(checkpoint_.tensors[steps.front().tensor].name);
-      });
       std::vector<std::size_t> tensors;
       for (const WeightSteps& steps : each.steps) tensors.push_back(steps.front().tensor);
-      groups[tensors].push_back(&each);
+      std::ranges::sort(tensors,
+                        [&](std::size_t a, std::size_t b) { return is_before(name_of(a), name_of(b)); });
+      tensors.erase(std::ranges::unique(tensors).begin(), tensors.end());
+      if (tensors.size() > 1) groups[tensors].push_back(&each);
     }
     for (auto& [tensors, payloads] : groups) {
       for (std::size_t i = 0; i < payloads.size(); ++i) {
         ExplainedPayload& each = *payloads[i];
-        const auto named = std::ranges::find_if(each.steps, [&](const WeightSteps& steps) {
-          return checkpoint_.tensors[steps.front().tensor].name == each.payload.name;
-        });
-        each.is_certain = named != each.steps.end() || payloads.size() == tensors.size();
-        auto chosen = named != each.steps.end() ? named : each.steps.begin();
-        if (named == each.steps.end() && each.is_certain) chosen += static_cast<std::ptrdiff_t>(i);
-        std::rotate(each.steps.begin(), chosen, chosen + 1);
+        auto chosen = std::ranges::find(tensors, each.payload.name,
+                                        [&](std::size_t tensor) { return name_of(tensor); });
+        if (chosen == tensors.end() && payloads.size() == tensors.size()) {
+          chosen = tensors.begin() + static_cast<std::ptrdiff_t>(i);
+        }
+        if (chosen == tensors.end()) continue;
+        each.equals = tensors;
+        std::erase(each.equals, *chosen);
+        std::erase_if(each.steps, [&](const WeightSteps& steps) { return steps.front().tensor != *chosen; });
       }
     }
+  }
+
+  [[nodiscard]] const std::string& name_of(std::size_t tensor) const {
+    return checkpoint_.tensors[tensor].name;
   }
 
   /// Notes if no weights need to be behind a payload. Where a tensor has its bytes, that is noted for zeros

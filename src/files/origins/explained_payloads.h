@@ -18,8 +18,8 @@ namespace etstream {
 
 struct ExplainedPayload {
   WeightPayload payload;
-  std::vector<WeightSteps> steps;    // all that give its bytes, the most likely first; empty if none do
-  bool is_certain = true;            // or several may be meant
+  std::vector<WeightSteps> steps;    // all that may be meant, and give its bytes; empty if none do
+  std::vector<std::size_t> equals;   // tensors that give them too, and are not meant
   std::string constant;              // why no weights need to be behind it, or empty
   std::vector<std::size_t> nearest;  // tensors like it, if nothing explains it
 

@@ -5,11 +5,13 @@
 #include <array>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "core/base/try.h"
 #include "core/layout/same_bytes.h"
-#include "formats/tensor/converted_floats.h"
 
 namespace etstream {
 namespace {
@@ -17,19 +19,51 @@ namespace {
 constexpr std::uint64_t kProbe = 64;      // bytes
 constexpr std::size_t kMostPermuted = 4;  // dimensions of more than one element
 constexpr std::size_t kMostParts = 4096;  // that are joined
-constexpr float kLeastOfTorchao = std::numeric_limits<float>::epsilon();
-constexpr float kLeastOfObservers = 1.0F / 4096;
 
-/// The quantizations that have the name symmetric in torchao and in pt2e's XNNPACKQuantizer.
-constexpr std::array kOfNibbles = {Quantization{0, -8, 7, kLeastOfTorchao}};
-constexpr std::array kOfBytes = {Quantization{0, -128, 127, kLeastOfTorchao},
-                                 Quantization{0, -127, 127, kLeastOfObservers}};
+/// What is symmetric in torchao, and in pt2e's XNNPACKQuantizer; the least scales are torchao's and the
+/// observers'.
+constexpr float kLeastOfTorchao = std::numeric_limits<float>::min();
+constexpr Quantization kNibbles = {0, -8, 7, kLeastOfTorchao};
+constexpr Quantization kBytes = {0, -128, 127, kLeastOfTorchao};
+constexpr Quantization kObservedBytes = {0, -127, 127, 1.0F / 4096};
 
 /// Groups of elements that quantizers use, besides rows and whole tensors.
 constexpr std::array<std::uint64_t, 5> kGroups = {32, 64, 128, 256, 16};
 
+/// What torch.nn's batch norms have as epsilon, by default and in usual models. A program does not say it.
+constexpr std::array kEpsilons = {1e-5F, 1e-3F, 1e-6F, 1e-4F, 2e-5F};
+
 std::uint64_t count_of(const CheckpointTensor& tensor) {
   return tensor.data.size() / item_size(tensor.layout->scalar_type);
+}
+
+bool is_list_of_floats(const CheckpointTensor& tensor) {
+  return is_plain(tensor) && tensor.layout->scalar_type == ScalarType::kFloat32 &&
+         tensor.layout->sizes.size() == 1;
+}
+
+/// Finds batch norms by the names that torch.nn gives their tensors.
+std::vector<NormStep> find_norms(const std::vector<CheckpointTensor>& tensors) {
+  constexpr std::string_view kMean = "running_mean";
+  std::map<std::string_view, std::size_t> by_name;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (is_list_of_floats(tensors[i])) by_name.emplace(tensors[i].name, i);
+  }
+  std::vector<NormStep> out;
+  for (const auto& [name, mean] : by_name) {
+    if (!name.ends_with(kMean)) continue;
+    const std::string module(name.substr(0, name.size() - kMean.size()));
+    const auto variance = by_name.find(module + "running_var");
+    const auto weight = by_name.find(module + "weight");
+    const auto bias = by_name.find(module + "bias");
+    if (variance == by_name.end() || weight == by_name.end() || bias == by_name.end()) continue;
+    NormStep norm{.mean = mean, .variance = variance->second, .weight = weight->second, .bias = bias->second};
+    for (const float epsilon : kEpsilons) {
+      norm.epsilon = epsilon;
+      out.push_back(norm);
+    }
+  }
+  return out;
 }
 
 /// Returns up to kProbe bytes from the beginning and, of a whole payload, from the middle.
@@ -64,81 +98,174 @@ std::vector<std::vector<std::uint8_t>> permutations(const std::vector<std::int32
   return out;
 }
 
+/// Returns the order in which XNNPACK has the weights of a transposed convolution of several groups: output
+/// channels of all groups, the kernel, the input channels of one.
+std::optional<PermuteStep> transposed_groups(const std::vector<std::int32_t>& sizes, std::uint64_t last) {
+  if (sizes.size() < 3 || sizes[0] <= 0 || last == 0) return std::nullopt;
+  const auto inputs = static_cast<std::uint64_t>(sizes[0]);
+  if (inputs % last != 0 || inputs == last) return std::nullopt;
+  PermuteStep out{{0}, inputs / last};
+  for (std::size_t i = 1; i < sizes.size(); ++i) out.order.push_back(static_cast<std::uint8_t>(i + 1));
+  out.order.push_back(1);
+  return out;
+}
+
+/// Returns the sizes of what the payload holds, without steps: of integers of 4 bits too.
+std::vector<std::uint64_t> sizes_of(const WeightPayload& payload) {
+  std::vector<std::uint64_t> out;
+  if (payload.integers) {
+    out.assign(payload.integers->sizes.begin(), payload.integers->sizes.end());
+  } else {
+    for (const std::int32_t size : payload.layout->sizes) {
+      out.push_back(static_cast<std::uint64_t>(std::max(size, 0)));
+    }
+  }
+  return out;
+}
+
+/// Returns how many elements may share a scale, if a tensor of `count` has rows of `row`.
+std::vector<std::uint64_t> usual_groups(std::uint64_t row, std::uint64_t count) {
+  std::vector<std::uint64_t> out = {row};
+  for (const std::uint64_t group : kGroups) {
+    if (group < row && row % group == 0) out.push_back(group);
+  }
+  if (row != count) out.push_back(count);
+  return out;
+}
+
+/// Returns each of `known` with each of `groups`, in float32 and bfloat16.
+std::vector<Quantization> with_groups(std::initializer_list<Quantization> known,
+                                      const std::vector<std::uint64_t>& groups) {
+  std::vector<Quantization> out;
+  for (Quantization how : known) {
+    for (const std::uint64_t group : groups) {
+      how.group = group;
+      for (const bool in_bfloat16 : {false, true}) {
+        how.in_bfloat16 = in_bfloat16;
+        out.push_back(how);
+      }
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
-std::optional<OriginSearch::Wanted> OriginSearch::wanted(const WeightPayload& payload) {
-  if (!payload.layout) return std::nullopt;
-  Wanted out{.type = payload.layout->scalar_type, .groups = {}};
-  out.is_of_nibbles = payload.is_of_nibbles;
-  out.count = payload.data.size() / item_size(out.type) * (out.is_of_nibbles ? 2 : 1);
-  if (payload.data.size() == 0) return std::nullopt;
-  const bool are_integers = !is_floating_point(out.type) && item_size(out.type) == 1;
-  out.is_quantized = are_integers && out.type != ScalarType::kBool;
-  if (!out.is_quantized) return out;
+OriginSearch::OriginSearch(const Checkpoint& checkpoint, std::vector<std::uint32_t> head_dims)
+    : checkpoint_(checkpoint),
+      tensors_(tensors_of(checkpoint.tensors)),
+      head_dims_(std::move(head_dims)),
+      norms_(find_norms(checkpoint.tensors)) {}
+
+std::vector<OriginSearch::Wanted> OriginSearch::wanted(const WeightPayload& payload) {
+  if (!payload.layout || payload.data.size() == 0) return {};
+  Wanted out{.type = payload.layout->scalar_type, .quantizations = {}};
+  const std::uint64_t elements = payload.data.size() / item_size(out.type);
+  const std::vector<std::uint64_t> sizes = sizes_of(payload);
+  out.count = payload.is_of_nibbles ? 2 * elements : elements;
+  out.last = sizes.empty() ? 0 : sizes.back();
+  const bool is_of_bytes = out.type == ScalarType::kInt8 || out.type == ScalarType::kUInt8;
+  // One integer, such as a number of batches, is no weight.
+  if (!is_of_bytes && !is_floating_point(out.type) && out.count == 1) return {};
+  if (!is_of_bytes) return {out};
   if (payload.integers) {
     const ScaledIntegers& integers = *payload.integers;
     const std::uint32_t channel = integers.channel_dim;
     out.channels_are_outermost = channel == 0;
-    if (!integers.has_channels) {
-      out.groups = {out.count};
-    } else if (integers.group != 0) {
-      out.groups = {integers.group};
-    } else if (channel < integers.sizes.size() && integers.sizes[channel] != 0) {
-      out.groups = {out.count / integers.sizes[channel]};
+    std::uint64_t group = integers.group;
+    if (!integers.has_channels) group = out.count;
+    if (group == 0)
+      group = channel < sizes.size() && sizes[channel] != 0 ? out.count / sizes[channel] : out.count;
+    out.quantizations = payload.is_of_nibbles ? with_groups({kNibbles}, {group})
+                                              : with_groups({kBytes, kObservedBytes}, {group});
+    return {out};
+  }
+  const std::uint64_t row = sizes.empty() || sizes[0] == 0 ? out.count : out.count / sizes[0];
+  out.quantizations = with_groups({kBytes, kObservedBytes}, usual_groups(row, out.count));
+  // ExecuTorch's embeddings of 4 bits are bytes in a program, the first of two integers in the high half.
+  Wanted nibbles = out;
+  nibbles.count = 2 * out.count;
+  Quantization high_first = kNibbles;
+  high_first.high_is_first = true;
+  nibbles.quantizations = with_groups({high_first}, usual_groups(2 * row, nibbles.count));
+  return {out, nibbles};
+}
+
+std::vector<OriginSearch::Steps> OriginSearch::orders(const std::vector<std::int32_t>& sizes,
+                                                      const Wanted& wanted) const {
+  std::vector<Steps> out;
+  if (wanted.kind == Kind::kInOrder || wanted.kind == Kind::kWithNorm) out.emplace_back();
+  if (wanted.kind == Kind::kPermuted || wanted.kind == Kind::kWithNorm) {
+    for (auto& order : permutations(sizes)) out.push_back({PermuteStep{std::move(order)}});
+    if (auto groups = transposed_groups(sizes, wanted.last)) out.push_back({*std::move(groups)});
+  }
+  if (wanted.kind == Kind::kRope && !sizes.empty() && sizes.size() <= 2) {
+    for (const std::uint32_t head : head_dims_) {
+      if (sizes[0] > 0 && static_cast<std::uint32_t>(sizes[0]) % head == 0) {
+        out.push_back({InterleaveRopeStep{head}});
+      }
     }
-    return out;
   }
-  const auto& sizes = payload.layout->sizes;
-  const std::uint64_t rows = sizes.empty() ? 1 : static_cast<std::uint64_t>(std::max(sizes[0], 1));
-  const std::uint64_t row = out.count / rows;
-  out.groups = {row};
-  for (const std::uint64_t group : kGroups) {
-    if (group < row && row % group == 0) out.groups.push_back(group);
-  }
-  if (rows != 1) out.groups.push_back(out.count);
   return out;
 }
 
-std::vector<std::vector<WeightStep>> OriginSearch::ways(const CheckpointTensor& tensor,
-                                                        const Wanted& wanted) const {
-  std::vector<std::vector<WeightStep>> out;
-  const ScalarType type = tensor.layout->scalar_type;
-  const auto& sizes = tensor.layout->sizes;
-  if (wanted.is_quantized
-          ? !is_floating_point(type) && type != wanted.type
-          : type != wanted.type && !(is_floating_point(type) && is_floating_point(wanted.type))) {
-    return out;
-  }
-  std::vector<std::vector<WeightStep>> orders;
-  if (wanted.kind == Kind::kPermuted) {
-    for (auto& order : permutations(sizes)) orders.push_back({PermuteStep{std::move(order)}});
-  } else if (wanted.kind == Kind::kRope) {
-    if (sizes.empty() || sizes.size() > 2) return out;
-    for (const std::uint32_t head : head_dims_) {
-      if (sizes[0] > 0 && static_cast<std::uint32_t>(sizes[0]) % head == 0) {
-        orders.push_back({InterleaveRopeStep{head}});
+std::vector<OriginSearch::Steps> OriginSearch::norm_steps(std::size_t tensor) const {
+  std::vector<Steps> out;
+  const CheckpointTensor& own = checkpoint_.tensors[tensor];
+  if (own.layout->scalar_type != ScalarType::kFloat32) return out;
+  const auto& sizes = own.layout->sizes;
+  for (NormStep norm : norms_) {
+    const auto channels = static_cast<std::int64_t>(count_of(checkpoint_.tensors[norm.mean]));
+    if (sizes.size() == 1 && sizes[0] == channels) {
+      norm.has_bias = tensor != norm.mean;
+      for (const auto part : {NormStep::Part::kBias, NormStep::Part::kLinearBias}) {
+        norm.part = part;
+        out.push_back({norm});
       }
     }
-  } else {
-    orders.emplace_back();
-  }
-  const std::span<const Quantization> quantizations = wanted.is_of_nibbles
-                                                          ? std::span<const Quantization>(kOfNibbles)
-                                                          : std::span<const Quantization>(kOfBytes);
-  for (std::vector<WeightStep>& order : orders) {
-    if (!wanted.is_quantized || !is_floating_point(type)) {
-      if (type != wanted.type) order.insert(order.begin(), CastStep{wanted.type});
-      out.push_back(std::move(order));
-      continue;
+    const bool is_own_weight = tensor == norm.weight;
+    if (is_own_weight || tensor == norm.bias) {
+      norm.part = is_own_weight ? NormStep::Part::kAsConvolution : NormStep::Part::kBiasOfConvolution;
+      out.push_back({norm});
     }
-    for (Quantization how : quantizations) {
-      for (const std::uint64_t group : wanted.groups) {
-        how.group = group;
-        std::vector<WeightStep> steps;
+    norm.part = NormStep::Part::kWeights;
+    for (std::uint8_t axis = 0; sizes.size() > 1 && axis < 2; ++axis) {
+      norm.axis = axis;
+      if (sizes[axis] == channels) out.push_back({norm});
+    }
+  }
+  return out;
+}
+
+std::vector<OriginSearch::Steps> OriginSearch::ways(std::size_t tensor, const Wanted& wanted) const {
+  std::vector<Steps> out;
+  const TensorLayout& layout = *checkpoint_.tensors[tensor].layout;
+  const ScalarType type = layout.scalar_type;
+  const bool is_float = is_floating_point(type);
+  const bool quantizes = is_float && !wanted.quantizations.empty();
+  if (!quantizes && type != wanted.type && !(is_float && is_floating_point(wanted.type))) return out;
+  const std::vector<Steps> before =
+      wanted.kind == Kind::kWithNorm ? norm_steps(tensor) : std::vector<Steps>(1);
+  if (before.empty()) return out;
+  const auto append = [](Steps& steps, const Steps& more) {
+    steps.insert(steps.end(), more.begin(), more.end());
+  };
+  for (const Steps& order : orders(layout.sizes, wanted)) {
+    for (const Steps& first : before) {
+      if (!quantizes) {
+        Steps steps = first;
+        if (type != wanted.type) steps.emplace_back(CastStep{wanted.type});
+        append(steps, order);
+        out.push_back(std::move(steps));
+        continue;
+      }
+      for (const Quantization& how : wanted.quantizations) {
+        if (how.in_bfloat16 && type != ScalarType::kBFloat16) continue;
+        Steps steps = first;
         if (type != ScalarType::kFloat32) steps.emplace_back(CastStep{ScalarType::kFloat32});
         // A scale is for elements that follow one another when they are quantized.
         if (!wanted.channels_are_outermost) steps.emplace_back(QuantizeStep{how});
-        steps.insert(steps.end(), order.begin(), order.end());
+        append(steps, order);
         if (wanted.channels_are_outermost) steps.emplace_back(QuantizeStep{how});
         out.push_back(std::move(steps));
       }
@@ -156,84 +283,118 @@ Result<const OriginSearch::Known*> OriginSearch::known(const Wanted& wanted) {
     if (!is_plain(tensor) || tensor.data.size() == 0) continue;
     const std::uint64_t count = count_of(tensor);
     if (wanted.count != 0 ? count != wanted.count : count % wanted.row != 0) continue;
-    for (std::vector<WeightStep>& steps : ways(tensor, wanted)) {
-      const auto made = take_steps(tensor, steps);
-      // A tensor that can't be quantized so gives no payload.
-      if (!made) continue;
-      const auto bytes = probe(*made, wanted.count != 0);
-      if (!bytes && bytes.error().code != ErrorCode::kInvalidArgument) return bytes.error();
-      if (bytes) out.emplace(*bytes, TensorSteps{i, std::move(steps)});
+    for (Steps& steps : ways(i, wanted)) {
+      TensorSteps way{i, std::move(steps)};
+      const auto made = take_steps(tensors_, way);
+      // A tensor that allows no such steps gives no payload.
+      const auto bytes = made ? probe(*made, wanted.count != 0) : made.error();
+      if (bytes)
+        out.emplace(*bytes, std::move(way));
+      else if (bytes.error().code != ErrorCode::kInvalidArgument)
+        return bytes.error();
     }
   }
   return &out;
 }
 
+Result<bool> OriginSearch::gives_scales(const WeightSteps& steps, const WeightPayload& scales) const {
+  if (!scales.layout || scales.is_opaque) return false;
+  const auto own = scales_of(steps, scales.layout->scalar_type);
+  if (!own) return false;
+  ETSTREAM_ASSIGN(const ByteSource made, take_steps(tensors_, *own));
+  return same_bytes(made, scales.data);
+}
+
+/// Returns whether `steps` give these bytes and, unless null, these scales.
+Result<bool> OriginSearch::gives(const WeightSteps& steps, const ByteSource& data,
+                                 const WeightPayload* scales) const {
+  ETSTREAM_ASSIGN(const ByteSource made, take_steps(tensors_, steps));
+  ETSTREAM_ASSIGN(const bool same, same_bytes(made, data));
+  return same && scales != nullptr ? gives_scales(steps, *scales) : same;
+}
+
 Result<std::vector<WeightSteps>> OriginSearch::find_whole(const WeightPayload& payload,
-                                                          const Wanted& wanted) {
+                                                          const WeightPayload* scales, const Wanted& wanted) {
   ETSTREAM_ASSIGN(const Known* known, this->known(wanted));
   ETSTREAM_ASSIGN(const std::string bytes, probe(payload.data, true));
   std::vector<WeightSteps> out;
   const auto [begin, end] = known->equal_range(bytes);
   for (auto each = begin; each != end; ++each) {
-    const TensorSteps& steps = each->second;
-    // One way for each tensor is enough.
-    if (!out.empty() && out.back().front().tensor == steps.tensor) continue;
-    ETSTREAM_ASSIGN(const ByteSource made, take_steps(checkpoint_.tensors[steps.tensor], steps.steps));
-    ETSTREAM_ASSIGN(const bool same, same_bytes(made, payload.data));
-    if (same) out.push_back({steps});
+    WeightSteps way = {each->second};
+    ETSTREAM_ASSIGN(const bool found, gives(way, payload.data, scales));
+    if (found) out.push_back(std::move(way));
   }
   return out;
 }
 
-Result<std::vector<WeightSteps>> OriginSearch::find_joined(const WeightPayload& payload, Wanted wanted) {
-  // Parts have whole rows.
-  const auto& sizes = payload.integers ? std::vector<std::int32_t>(payload.integers->sizes.begin(),
-                                                                   payload.integers->sizes.end())
-                                       : payload.layout->sizes;
-  if (sizes.empty() || sizes[0] < 2) return std::vector<WeightSteps>();
-  const std::uint64_t row = wanted.count / static_cast<std::uint64_t>(sizes[0]);
-  if (row * static_cast<std::uint64_t>(sizes[0]) != wanted.count) return std::vector<WeightSteps>();
-  // A group that is no part of a row would reach across tensors.
-  std::erase_if(wanted.groups, [&](std::uint64_t group) { return row % group != 0; });
-  if (wanted.is_quantized && wanted.groups.empty()) return std::vector<WeightSteps>();
-  wanted.count = 0;
-  wanted.row = row;
+Result<std::vector<WeightSteps>> OriginSearch::find_joined(const WeightPayload& payload,
+                                                           const WeightPayload* scales, Wanted wanted) {
+  const std::vector<std::uint64_t> sizes = sizes_of(payload);
   WeightSteps out;
+  // Parts have whole rows.
+  if (sizes.empty() || sizes[0] < 2 || wanted.count % sizes[0] != 0) return std::vector<WeightSteps>();
+  wanted.row = wanted.count / sizes[0];
+  wanted.count = 0;
+  if (wanted.row == 0) return std::vector<WeightSteps>();
+  // A group that is no part of a row would reach across tensors.
+  const bool is_quantized = !wanted.quantizations.empty();
+  std::erase_if(wanted.quantizations, [&](const Quantization& how) { return wanted.row % how.group != 0; });
+  if (is_quantized && wanted.quantizations.empty()) return std::vector<WeightSteps>();
   for (std::uint64_t at = 0; at < payload.data.size();) {
     ETSTREAM_ASSIGN(const ByteSource rest, payload.data.slice(at, payload.data.size() - at));
+    ETSTREAM_ASSIGN(const std::string bytes, probe(rest, false));
     const std::size_t before = out.size();
     for (const Kind kind : {Kind::kInOrder, Kind::kRope}) {
       wanted.kind = kind;
       ETSTREAM_ASSIGN(const Known* known, this->known(wanted));
-      ETSTREAM_ASSIGN(const std::string bytes, probe(rest, false));
       const auto [begin, end] = known->equal_range(bytes);
       for (auto each = begin; each != end && out.size() == before; ++each) {
-        const TensorSteps& steps = each->second;
-        ETSTREAM_ASSIGN(const ByteSource made, take_steps(checkpoint_.tensors[steps.tensor], steps.steps));
+        ETSTREAM_ASSIGN(const ByteSource made, take_steps(tensors_, each->second));
         const auto part = rest.slice(0, made.size());
         if (!part) continue;
         ETSTREAM_ASSIGN(const bool same, same_bytes(made, *part));
         if (!same) continue;
-        out.push_back(steps);
+        out.push_back(each->second);
         at += made.size();
       }
-      if (out.size() > before) break;
     }
     if (out.size() == before || out.size() > kMostParts) return std::vector<WeightSteps>();
   }
-  return std::vector<WeightSteps>{std::move(out)};
+  ETSTREAM_ASSIGN(const bool found, scales == nullptr ? Result<bool>(true) : gives_scales(out, *scales));
+  return found ? std::vector<WeightSteps>{std::move(out)} : std::vector<WeightSteps>();
 }
 
-Result<std::vector<WeightSteps>> OriginSearch::find(const WeightPayload& payload) {
+Result<std::vector<WeightSteps>> OriginSearch::find(const WeightPayload& payload,
+                                                    const WeightPayload* scales) {
   std::vector<WeightSteps> out;
-  auto wanted = this->wanted(payload);
-  if (!wanted) return out;
-  for (const Kind kind : {Kind::kInOrder, Kind::kPermuted, Kind::kRope}) {
-    wanted->kind = kind;
-    ETSTREAM_ASSIGN(out, find_whole(payload, *wanted));
+  const std::vector<Wanted> all = wanted(payload);
+  for (const Kind kind : {Kind::kInOrder, Kind::kPermuted, Kind::kRope, Kind::kWithNorm}) {
+    for (Wanted wanted : all) {
+      wanted.kind = kind;
+      ETSTREAM_ASSIGN(out, find_whole(payload, scales, wanted));
+      if (!out.empty()) return out;
+    }
+  }
+  for (const Wanted& wanted : all) {
+    ETSTREAM_ASSIGN(out, find_joined(payload, scales, wanted));
     if (!out.empty()) return out;
   }
-  return find_joined(payload, *wanted);
+  return out;
+}
+
+std::vector<TensorSteps> OriginSearch::biases(std::uint64_t channels) const {
+  std::vector<TensorSteps> out;
+  for (std::size_t i = 0; i < checkpoint_.tensors.size(); ++i) {
+    const CheckpointTensor& tensor = checkpoint_.tensors[i];
+    if (!is_plain(tensor) || !is_floating_point(tensor.layout->scalar_type)) continue;
+    if (tensor.layout->sizes.size() != 1 || count_of(tensor) != channels) continue;
+    TensorSteps own{i, {}};
+    if (tensor.layout->scalar_type != ScalarType::kFloat32)
+      own.steps.emplace_back(CastStep{ScalarType::kFloat32});
+    out.push_back(std::move(own));
+    for (Steps& steps : norm_steps(i)) out.push_back({i, std::move(steps)});
+  }
+  return out;
 }
 
 }  // namespace etstream

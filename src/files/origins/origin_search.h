@@ -7,12 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "etstream/byte_source.h"
-#include "etstream/checkpoint.h"
+#include "etstream/checkpoint_tensor.h"
 #include "etstream/result.h"
 #include "etstream/scalar_type.h"
 #include "files/origins/weight_payloads.h"
@@ -27,40 +25,56 @@ namespace etstream {
 class OriginSearch {
  public:
   /// `head_dims` are the numbers of rows that may make up a head.
-  OriginSearch(const Checkpoint& checkpoint, std::vector<std::uint32_t> head_dims)
-      : checkpoint_(checkpoint), head_dims_(std::move(head_dims)) {}
+  OriginSearch(const Checkpoint& checkpoint, std::vector<std::uint32_t> head_dims);
 
-  /// Returns all that give the bytes of `payload` by steps of the first kind that has any; none if no kind
-  /// has. Error: that of reading.
-  [[nodiscard]] Result<std::vector<WeightSteps>> find(const WeightPayload& payload);
+  /// Returns all that give the bytes of `payload`, and those of its `scales` unless null, by steps of the
+  /// first kind that has any; none if no kind has. Error: that of reading.
+  [[nodiscard]] Result<std::vector<WeightSteps>> find(const WeightPayload& payload,
+                                                      const WeightPayload* scales = nullptr);
+
+  /// Returns the ways to float32 of so many channels that may be a bias: tensors as they are, cast, or with a
+  /// batch norm.
+  [[nodiscard]] std::vector<TensorSteps> biases(std::uint64_t channels) const;
+
+  /// Returns whether `steps` quantize, and give these scales.
+  [[nodiscard]] Result<bool> gives_scales(const WeightSteps& steps, const WeightPayload& scales) const;
+
+  /// Finds the checkpoint's tensors.
+  [[nodiscard]] const FindTensor& tensors() const noexcept { return tensors_; }
 
  private:
+  using Steps = std::vector<WeightStep>;
   /// The kinds of steps, in the order in which they are tried.
-  enum class Kind : std::uint8_t { kInOrder, kPermuted, kRope };
+  enum class Kind : std::uint8_t { kInOrder, kPermuted, kRope, kWithNorm };
   /// The elements that steps are to give.
   struct Wanted {
     Kind kind = Kind::kInOrder;
     ScalarType type = ScalarType::kFloat32;
-    std::uint64_t count = 0;            // of elements; 0 for a part of the payload
-    std::vector<std::uint64_t> groups;  // how many integers may share a scale
-    bool is_quantized = false;
-    bool is_of_nibbles = false;
-    bool channels_are_outermost = true;
-    std::uint64_t row = 0;  // of a part: how many elements it has a multiple of
+    std::uint64_t count = 0;                  // of elements; 0 for a part of the payload
+    std::vector<Quantization> quantizations;  // that may give them; empty for other elements than integers
+    bool channels_are_outermost = true;       // of those that have scales
+    std::uint64_t row = 0;                    // of a part: how many elements it has a multiple of
+    std::uint64_t last = 0;                   // the size of the last dimension; 0 if it is not known
 
     auto operator<=>(const Wanted&) const = default;
   };
   using Known = std::multimap<std::string, TensorSteps>;  // by some bytes of the result
 
-  [[nodiscard]] static std::optional<Wanted> wanted(const WeightPayload& payload);
-  [[nodiscard]] std::vector<std::vector<WeightStep>> ways(const CheckpointTensor& tensor,
-                                                          const Wanted& wanted) const;
+  [[nodiscard]] static std::vector<Wanted> wanted(const WeightPayload& payload);
+  [[nodiscard]] std::vector<Steps> orders(const std::vector<std::int32_t>& sizes, const Wanted& wanted) const;
+  [[nodiscard]] std::vector<Steps> norm_steps(std::size_t tensor) const;
+  [[nodiscard]] std::vector<Steps> ways(std::size_t tensor, const Wanted& wanted) const;
   Result<const Known*> known(const Wanted& wanted);
-  Result<std::vector<WeightSteps>> find_whole(const WeightPayload& payload, const Wanted& wanted);
-  Result<std::vector<WeightSteps>> find_joined(const WeightPayload& payload, Wanted wanted);
+  Result<bool> gives(const WeightSteps& steps, const ByteSource& data, const WeightPayload* scales) const;
+  Result<std::vector<WeightSteps>> find_whole(const WeightPayload& payload, const WeightPayload* scales,
+                                              const Wanted& wanted);
+  Result<std::vector<WeightSteps>> find_joined(const WeightPayload& payload, const WeightPayload* scales,
+                                               Wanted wanted);
 
   const Checkpoint& checkpoint_;
+  FindTensor tensors_;
   std::vector<std::uint32_t> head_dims_;
+  std::vector<NormStep> norms_;  // the batch norms of the checkpoint
   std::map<Wanted, Known> known_;
 };
 

@@ -64,7 +64,10 @@ Result<FilePlan> plan_with(const ByteSource& file, const std::vector<Replacement
 class Reweighter {
  public:
   Reweighter(const Reweighting& given, const std::vector<ExplainedPayload>& payloads)
-      : given_(given), payloads_(payloads), now_(given.was->tensors.size()) {
+      : given_(given),
+        payloads_(payloads),
+        now_(given.was->tensors.size()),
+        find_([this](std::size_t tensor) { return now(tensor); }) {
     for (const CheckpointTensor& tensor : given.now->tensors) by_name_.emplace(tensor.name, &tensor);
   }
 
@@ -144,17 +147,8 @@ class Reweighter {
     return &*out;
   }
 
-  Result<ByteSource> take(const WeightSteps& steps) {
-    std::vector<ByteSource> parts;
-    for (const TensorSteps& part : steps) {
-      ETSTREAM_ASSIGN(const CheckpointTensor* tensor, now(part.tensor));
-      ETSTREAM_ASSIGN(parts.emplace_back(), take_steps(*tensor, part.steps));
-    }
-    return parts.size() == 1 ? parts.front() : ByteSource::concatenation(std::move(parts));
-  }
-
   Result<void> replace(const ExplainedPayload& each) {
-    ETSTREAM_ASSIGN(const ByteSource bytes, take(each.steps.front()));
+    ETSTREAM_ASSIGN(const ByteSource bytes, take_steps(find_, each.steps.front()));
     ETSTREAM_TRY(require_one_meaning(each, bytes));
     out_.push_back({each.payload.data, bytes, kWeights});
     if (each.payload.hashes.empty()) return {};
@@ -186,9 +180,8 @@ class Reweighter {
       ETSTREAM_ASSIGN(const bool same, same_bytes(bytes, each.payload.data));
       if (!same) return refuse(each.constant);
     }
-    if (each.is_certain) return {};
     for (std::size_t i = 1; i < each.steps.size(); ++i) {
-      ETSTREAM_ASSIGN(const ByteSource other, take(each.steps[i]));
+      ETSTREAM_ASSIGN(const ByteSource other, take_steps(find_, each.steps[i]));
       ETSTREAM_ASSIGN(const bool same, same_bytes(bytes, other));
       if (!same) return refuse(quote(given_.was->tensors[each.steps[i].front().tensor].name));
     }
@@ -199,6 +192,7 @@ class Reweighter {
   const std::vector<ExplainedPayload>& payloads_;
   std::map<std::string, const CheckpointTensor*> by_name_;
   std::vector<std::optional<CheckpointTensor>> now_;  // by the place of the old tensor
+  FindTensor find_;                                   // in now_
   std::map<std::string, std::string> labels_;         // of payloads, by hash
   std::vector<Replacement> out_;
 };
@@ -211,7 +205,8 @@ Result<ReweightingPlan> plan(const Reweighting& description) {
                     explain_payloads(*description.program, description.weights, *description.was));
     ETSTREAM_ASSIGN(const auto replacements, Reweighter(description, payloads).run());
     ReweightingPlan out;
-    for (const ExplainedPayload& each : payloads) if (!each.steps.empty()) ++out.replaced;
+    for (const ExplainedPayload& each : payloads)
+      if (!each.steps.empty()) ++out.replaced;
     ETSTREAM_ASSIGN(out.program, plan_with(description.program->file(), replacements));
     for (const TensorDataFile* file : description.weights) {
       ETSTREAM_ASSIGN(out.weights.emplace_back(), plan_with(file->file(), replacements));

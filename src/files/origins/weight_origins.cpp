@@ -31,12 +31,16 @@ WeightOrigins origins_of(const std::vector<ExplainedPayload>& payloads, const Ch
         is_used[part.tensor] = true;
         const std::string& name = checkpoint.tensors[part.tensor].name;
         if (i != 0) {
-          origin.equals.push_back(name);
+          if (part.tensor != each.steps[i - 1].front().tensor) origin.equals.push_back(name);
           continue;
         }
         TensorOrigin& tensor = origin.tensors.emplace_back(TensorOrigin{name, {}});
         for (const WeightStep& step : part.steps) tensor.steps.push_back(describe(step));
       }
+    }
+    for (const std::size_t tensor : each.equals) {
+      is_used[tensor] = true;
+      origin.equals.push_back(checkpoint.tensors[tensor].name);
     }
     for (const std::size_t tensor : each.nearest) origin.nearest.push_back(checkpoint.tensors[tensor].name);
   }

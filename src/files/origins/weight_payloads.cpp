@@ -12,7 +12,7 @@
 #include "core/io/file_budget.h"
 #include "etstream/program_graph.h"
 #include "etstream/program_metadata.h"
-#include "formats/pte/backends/data_requests.h"
+#include "formats/pte/backends/xnnpack_payload.h"
 #include "formats/pte/program_model.h"
 
 namespace etstream {
@@ -182,7 +182,10 @@ class PayloadReader {
       payload.is_of_nibbles = constant.is_of_nibbles;
       if (!payload.integers) payload.integers = constant.integers;
       if (constant.scales && !payload.scales) payload.scales = places[*constant.scales];
-      if (constant.bias_of && !payload.bias_of) payload.bias_of = places[*constant.bias_of];
+      if (constant.bias_of && !payload.bias_of) {
+        payload.bias_of = places[*constant.bias_of];
+        payload.input_scale = constant.input_scale;
+      }
     }
     return {};
   }

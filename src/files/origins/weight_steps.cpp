@@ -2,6 +2,9 @@
 #include "files/origins/weight_steps.h"
 
 #include <algorithm>
+#include <cmath>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "core/base/match.h"
@@ -9,6 +12,7 @@
 #include "core/base/try.h"
 #include "etstream/dim_order.h"
 #include "formats/checkpoint/rename/rope_rows.h"
+#include "formats/tensor/batch_norm.h"
 #include "formats/tensor/converted_floats.h"
 #include "formats/tensor/dimensions.h"
 #include "formats/tensor/strided_source.h"
@@ -16,94 +20,226 @@
 namespace etstream {
 namespace {
 
+constexpr std::uint64_t kMostChannels = 65536;
+
+Result<std::vector<float>> read_floats(const ByteSource& source) {
+  if (source.size() > kMostChannels * sizeof(float) || source.size() % sizeof(float) != 0) {
+    return error_in(ErrorCode::kInvalidArgument, source.name(), "expected at most {} float32, found {}",
+                    kMostChannels, counted(source.size(), "byte"));
+  }
+  std::vector<float> out(static_cast<std::size_t>(source.size() / sizeof(float)));
+  ETSTREAM_TRY(source.read_at(0, std::as_writable_bytes(std::span(out))));
+  return out;
+}
+
+template <class Number>
+ByteSource source_of(const std::vector<Number>& numbers) {
+  const auto bytes = std::as_bytes(std::span(numbers));
+  return ByteSource::owned({bytes.begin(), bytes.end()});
+}
+
+/// Returns a bias as the program has it: quantize_per_channel and quantize_per_tensor of torch 2.13, whose
+/// scales are products in float32 and in float64.
+ByteSource quantize_bias(const std::vector<float>& bias, const std::vector<float>& weight_scales,
+                         const QuantizeBiasStep& step) {
+  const bool by_channel = weight_scales.size() > 1;
+  std::vector<float> scales;
+  std::vector<std::int32_t> integers;
+  for (std::size_t i = 0; i < (by_channel || !step.are_scales ? bias.size() : 1); ++i) {
+    const float own = weight_scales[by_channel ? i : 0];
+    const double exact = double{own} * double{step.input_scale};
+    const float scale = own * step.input_scale;
+    const float inverse = by_channel ? 1.0F / scale : static_cast<float>(1.0 / exact);
+    scales.push_back(scale);
+    constexpr float kMost = 2147483648.0F;
+    const double rounded = std::nearbyint(std::clamp(bias[i] * inverse, -kMost, kMost));
+    integers.push_back(static_cast<std::int32_t>(std::min(rounded, double{kMost} - 1)));
+  }
+  return step.are_scales ? source_of(scales) : source_of(integers);
+}
+
 /// A tensor between two steps.
-struct Between {
-  ByteSource data;
-  ScalarType type = ScalarType::kFloat32;
-  std::vector<std::uint64_t> sizes;
+class Between {
+ public:
+  Between(const FindTensor& find, const CheckpointTensor& tensor)
+      : find_(find), data_(tensor.data), type_(tensor.layout->scalar_type) {
+    for (const std::int32_t size : tensor.layout->sizes) sizes_.push_back(static_cast<std::uint64_t>(size));
+  }
+
+  [[nodiscard]] const ByteSource& data() const noexcept { return data_; }
 
   Result<void> take(const CastStep& step) {
-    ETSTREAM_ASSIGN(data, convert_floats(data, type, step.type));
-    type = step.type;
+    ETSTREAM_ASSIGN(data_, convert_floats(data_, type_, step.type));
+    type_ = step.type;
     return {};
   }
 
   Result<void> take(const PermuteStep& step) {
-    const std::vector<std::int64_t> dense = dense_strides(sizes, item_size(type));
-    StridedElements elements{.item_size = item_size(type), .sizes = {}, .strides = {}};
-    if (step.order.size() != sizes.size()) return refuse("dimensions");
+    if (step.groups > 1) {
+      if (sizes_.empty() || sizes_[0] % step.groups != 0) return refuse("groups");
+      sizes_[0] /= step.groups;
+      sizes_.insert(sizes_.begin(), step.groups);
+    }
+    if (step.order.size() != sizes_.size()) return refuse("dimensions");
+    const std::vector<std::int64_t> dense = dense_strides(sizes_, item_size(type_));
+    StridedElements elements{.item_size = item_size(type_), .sizes = {}, .strides = {}};
     for (const std::uint8_t dimension : step.order) {
-      elements.sizes.push_back(sizes[dimension]);
+      elements.sizes.push_back(sizes_[dimension]);
       elements.strides.push_back(dense[dimension]);
     }
-    sizes = elements.sizes;
-    ETSTREAM_ASSIGN(data, gather(data, std::move(elements)));
+    sizes_ = elements.sizes;
+    ETSTREAM_ASSIGN(data_, gather(data_, std::move(elements)));
     return {};
   }
 
   Result<void> take(const InterleaveRopeStep& step) {
-    if (sizes.empty() || sizes[0] == 0 || sizes[0] % step.head_dim != 0) return refuse("rows");
-    data = interleave_rope(data, step.head_dim, data.size() / sizes[0]);
+    if (sizes_.empty() || sizes_[0] == 0 || sizes_[0] % step.head_dim != 0) return refuse("rows");
+    data_ = interleave_rope(data_, step.head_dim, data_.size() / sizes_[0]);
     return {};
   }
 
   Result<void> take(const QuantizeStep& step) {
-    ETSTREAM_ASSIGN(data, quantize(data, step.how));
-    type = ScalarType::kInt8;
+    ETSTREAM_ASSIGN(data_, quantize(data_, step.how));
+    type_ = ScalarType::kInt8;
     return {};
   }
 
   Result<void> take(const ScalesStep& step) {
-    ETSTREAM_ASSIGN(data, scales_of(data, step.how));
-    sizes = {data.size() / sizeof(float)};
+    ETSTREAM_ASSIGN(data_, etstream::scales_of(data_, step.how));
+    sizes_ = {data_.size() / sizeof(float)};
     return {};
   }
 
-  [[nodiscard]] Error refuse(std::string_view what) const {
-    return error_in(ErrorCode::kInvalidArgument, data.name(), "expected other {}, found a tensor of {}", what,
-                    list_text(sizes));
+  Result<void> take(const NormStep& step) {
+    BatchNorm norm;
+    norm.epsilon = step.epsilon;
+    ETSTREAM_ASSIGN(norm.mean, floats_at(step.mean));
+    ETSTREAM_ASSIGN(norm.variance, floats_at(step.variance));
+    ETSTREAM_ASSIGN(norm.weight, floats_at(step.weight));
+    ETSTREAM_ASSIGN(norm.bias, floats_at(step.bias));
+    const std::size_t channels = norm.mean.size();
+    if (norm.variance.size() != channels || norm.weight.size() != channels || norm.bias.size() != channels) {
+      return refuse("channels of a batch norm");
+    }
+    if (step.part == NormStep::Part::kWeights) {
+      if (step.axis >= sizes_.size() || sizes_[step.axis] != channels) return refuse("channels");
+      std::uint64_t inner = 1;
+      for (std::size_t i = step.axis + std::size_t{1}; i < sizes_.size(); ++i) inner *= sizes_[i];
+      if (data_.size() != 0) data_ = scale_channels(data_, folded_factors(norm), inner);
+      return {};
+    }
+    ETSTREAM_ASSIGN(const std::vector<float> own, read_floats(data_));
+    if (own.size() != channels) return refuse("channels");
+    switch (step.part) {
+      case NormStep::Part::kBias:
+      case NormStep::Part::kLinearBias:
+        data_ = source_of(folded_bias(norm,
+                                      step.has_bias ? std::span<const float>(own) : std::span<const float>(),
+                                      step.part == NormStep::Part::kLinearBias));
+        break;
+      case NormStep::Part::kAsConvolution:
+        data_ = source_of(weights_of(norm));
+        break;
+      default:
+        data_ = source_of(bias_of(norm));
+    }
+    return {};
   }
+
+  Result<void> take(const QuantizeBiasStep& step) {
+    ETSTREAM_ASSIGN(const std::vector<float> bias, read_floats(data_));
+    ETSTREAM_ASSIGN(const ByteSource source, take_steps(find_, step.scales));
+    ETSTREAM_ASSIGN(const std::vector<float> scales, read_floats(source));
+    if (scales.size() != 1 && scales.size() != bias.size()) return refuse("scales");
+    data_ = quantize_bias(bias, scales, step);
+    type_ = step.are_scales ? ScalarType::kFloat32 : ScalarType::kInt32;
+    return {};
+  }
+
+ private:
+  Result<std::vector<float>> floats_at(std::size_t place) const {
+    ETSTREAM_ASSIGN(const CheckpointTensor* tensor, find_(place));
+    return read_floats(tensor->data);
+  }
+
+  [[nodiscard]] Error refuse(std::string_view what) const {
+    return error_in(ErrorCode::kInvalidArgument, data_.name(), "expected other {}, found a tensor of {}",
+                    what, list_text(sizes_));
+  }
+
+  const FindTensor& find_;
+  ByteSource data_;
+  ScalarType type_;
+  std::vector<std::uint64_t> sizes_;
 };
+
+std::string describe_quantization(const Quantization& how) {
+  return text("integers from {} to {}, {} a scale{}", how.lowest, how.highest, how.group,
+              how.in_bfloat16 ? ", in bfloat16" : "");
+}
+
+std::string describe_permutation(const PermuteStep& step) {
+  if (step.groups == 1 && step.order == std::vector<std::uint8_t>{1, 0}) return "transposed";
+  const std::string order = text("dimensions in the order {}", list_text(step.order));
+  return step.groups == 1 ? order : text("{}, of {}", order, counted(step.groups, "group"));
+}
+
+std::string describe_norm(const NormStep& step) {
+  switch (step.part) {
+    case NormStep::Part::kWeights:
+      return "with the batch norm behind it";
+    case NormStep::Part::kBias:
+    case NormStep::Part::kLinearBias:
+      return step.has_bias ? "with the batch norm behind it" : "as bias with the rest of its batch norm";
+    case NormStep::Part::kAsConvolution:
+      return "its batch norm as a convolution";
+    default:
+      return "its batch norm as a convolution, the bias";
+  }
+}
 
 }  // namespace
 
 std::string describe(const WeightStep& step) {
-  const auto of_quantization = [](const Quantization& how) {
-    return text("integers from {} to {}, {} a scale", how.lowest, how.highest, how.group);
-  };
   return match(
       step, [](const CastStep& cast) { return text("cast to {}", name_of(cast.type)); },
-      [](const PermuteStep& permute) {
-        return permute.order == std::vector<std::uint8_t>{1, 0}
-                   ? std::string("transposed")
-                   : text("dimensions in the order {}", list_text(permute.order));
-      },
+      [](const PermuteStep& permute) { return describe_permutation(permute); },
       [](const InterleaveRopeStep& rope) {
         return text("rows of heads of {} interleaved for rotary embeddings", rope.head_dim);
       },
-      [&](const QuantizeStep& quantize) { return text("quantized to {}", of_quantization(quantize.how)); },
-      [&](const ScalesStep& scales) { return text("the scales of {}", of_quantization(scales.how)); });
+      [](const QuantizeStep& quantize) {
+        return text("quantized to {}", describe_quantization(quantize.how));
+      },
+      [](const ScalesStep& scales) { return text("the scales of {}", describe_quantization(scales.how)); },
+      [](const NormStep& norm) { return describe_norm(norm); },
+      [](const QuantizeBiasStep& bias) {
+        return text("{} of 32 bits, by the weights' scales and that of the input, {}",
+                    bias.are_scales ? "the scales of integers" : "quantized to integers",
+                    exact_text(bias.input_scale));
+      });
 }
 
 bool is_plain(const CheckpointTensor& tensor) {
   return tensor.layout && tensor.layout->dim_order == contiguous_dim_order(tensor.layout->sizes.size());
 }
 
-Result<ByteSource> take_steps(const CheckpointTensor& tensor, const std::vector<WeightStep>& steps) {
-  Between between{tensor.data, tensor.layout->scalar_type, {}};
-  for (const std::int32_t size : tensor.layout->sizes) {
-    between.sizes.push_back(static_cast<std::uint64_t>(size));
-  }
-  for (const WeightStep& step : steps) {
-    ETSTREAM_TRY(match(step, [&](const auto& one) { return between.take(one); }));
-  }
-  return between.data;
+FindTensor tensors_of(const std::vector<CheckpointTensor>& tensors) {
+  return [&tensors](std::size_t place) -> Result<const CheckpointTensor*> { return &tensors[place]; };
 }
 
-Result<ByteSource> take_steps(const std::vector<CheckpointTensor>& tensors, const WeightSteps& steps) {
+Result<ByteSource> take_steps(const FindTensor& find, const TensorSteps& steps) {
+  ETSTREAM_ASSIGN(const CheckpointTensor* tensor, find(steps.tensor));
+  Between between(find, *tensor);
+  for (const WeightStep& step : steps.steps) {
+    ETSTREAM_TRY(match(step, [&](const auto& one) { return between.take(one); }));
+  }
+  return between.data();
+}
+
+Result<ByteSource> take_steps(const FindTensor& find, const WeightSteps& steps) {
   std::vector<ByteSource> parts;
   for (const TensorSteps& part : steps) {
-    ETSTREAM_ASSIGN(parts.emplace_back(), take_steps(tensors[part.tensor], part.steps));
+    ETSTREAM_ASSIGN(parts.emplace_back(), take_steps(find, part));
   }
   return parts.size() == 1 ? parts.front() : ByteSource::concatenation(std::move(parts));
 }

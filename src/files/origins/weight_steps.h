@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -18,55 +19,79 @@
 
 namespace etstream {
 
+struct TensorSteps;
+
+/// The bytes of these follow one another.
+using WeightSteps = std::vector<TensorSteps>;
+
 struct CastStep {
   ScalarType type = ScalarType::kFloat32;
-  friend bool operator==(const CastStep&, const CastStep&) = default;
 };
-/// Dimension i of the result is dimension order[i] of the tensor.
+/// Dimension i of the result is dimension order[i] of the tensor. If there are `groups`, the tensor's first
+/// dimension is taken for two, the groups and what each has.
 struct PermuteStep {
   std::vector<std::uint8_t> order;
-  friend bool operator==(const PermuteStep&, const PermuteStep&) = default;
+  std::uint64_t groups = 1;
 };
 /// Rows in the order that interleaved rotary embeddings take: see interleave_rope().
 struct InterleaveRopeStep {
   std::uint32_t head_dim = 0;
-  friend bool operator==(const InterleaveRopeStep&, const InterleaveRopeStep&) = default;
 };
-/// Takes float32, as do the scales.
+/// Takes float32, as do the steps that follow.
 struct QuantizeStep {
   Quantization how;
-  friend bool operator==(const QuantizeStep&, const QuantizeStep&) = default;
 };
 struct ScalesStep {
   Quantization how;
-  friend bool operator==(const ScalesStep&, const ScalesStep&) = default;
 };
-using WeightStep = std::variant<CastStep, PermuteStep, InterleaveRopeStep, QuantizeStep, ScalesStep>;
-
-/// Describes a step for people: "cast to bfloat16", "dimensions in the order [0, 2, 3, 1]".
-[[nodiscard]] std::string describe(const WeightStep& step);
+/// What a batch norm makes of the tensor: see batch_norm.h.
+struct NormStep {
+  enum class Part : std::uint8_t {
+    kWeights,            // of the weights before it, whose channels are dimension `axis`
+    kBias,               // of their bias
+    kLinearBias,         // of their bias, if they are linear
+    kAsConvolution,      // of its own weight
+    kBiasOfConvolution,  // of its own bias
+  };
+  Part part = Part::kWeights;
+  std::size_t mean = 0;  // the places of its tensors, as what follows
+  std::size_t variance = 0;
+  std::size_t weight = 0;
+  std::size_t bias = 0;
+  float epsilon = 0;
+  std::uint8_t axis = 0;
+  bool has_bias = true;  // or the tensor is the mean, and the weights have no bias
+};
+/// A bias as integers of 32 bits, whose scales are those of quantized weights times that of their input.
+struct QuantizeBiasStep {
+  WeightSteps scales;  // of the weights
+  float input_scale = 0;
+  bool are_scales = false;  // the result: the scales, and not the integers
+};
+using WeightStep = std::variant<CastStep, PermuteStep, InterleaveRopeStep, QuantizeStep, ScalesStep, NormStep,
+                                QuantizeBiasStep>;
 
 /// A tensor with what is done to it.
 struct TensorSteps {
   std::size_t tensor = 0;  // its place in the checkpoint
   std::vector<WeightStep> steps;
-  friend bool operator==(const TensorSteps&, const TensorSteps&) = default;
 };
 
-/// The bytes of these follow one another.
-using WeightSteps = std::vector<TensorSteps>;
+/// Describes a step for people: "cast to bfloat16", "dimensions in the order [0, 2, 3, 1]".
+[[nodiscard]] std::string describe(const WeightStep& step);
 
 /// Returns whether `tensor` can have steps: it has a layout, and its elements follow one another.
 [[nodiscard]] bool is_plain(const CheckpointTensor& tensor);
 
-/// Returns the bytes that the steps make of `tensor`, which is_plain(), as they are read. Errors:
-/// kInvalidArgument for steps that its shape or type does not allow; those of quantize().
-[[nodiscard]] Result<ByteSource> take_steps(const CheckpointTensor& tensor,
-                                            const std::vector<WeightStep>& steps);
+/// Returns the tensor at a place of the checkpoint, which is_plain().
+using FindTensor = std::function<Result<const CheckpointTensor*>(std::size_t place)>;
+[[nodiscard]] FindTensor tensors_of(const std::vector<CheckpointTensor>& tensors);
 
-/// Returns the bytes that all of `steps` make of the tensors.
-[[nodiscard]] Result<ByteSource> take_steps(const std::vector<CheckpointTensor>& tensors,
-                                            const WeightSteps& steps);
+/// Returns the bytes that the steps make of the tensors, as they are read. Norms and biases are read here;
+/// they have at most 65536 channels. Errors: kInvalidArgument for steps that a shape or a type does not
+/// allow; those of quantize() and of `find`.
+[[nodiscard]] Result<ByteSource> take_steps(const FindTensor& find, const TensorSteps& steps);
+[[nodiscard]] Result<ByteSource> take_steps(const FindTensor& find, const WeightSteps& steps);
 
 /// Returns the steps that give the scales of the integers that `steps` give, as elements of `type`; nothing
 /// if `steps` quantize nothing.

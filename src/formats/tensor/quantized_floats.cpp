@@ -15,6 +15,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/derived_storage.h"
+#include "formats/tensor/float_formats.h"
 
 namespace etstream {
 namespace {
@@ -22,6 +23,12 @@ namespace {
 constexpr std::uint64_t kPiece = 65536;  // elements that are read at once
 constexpr std::uint32_t kMagnitude = 0x7FFFFFFF;
 constexpr std::uint32_t kInfinity = 0x7F800000;
+
+/// Returns the nearest bfloat16.
+float rounded(float number) {
+  return std::bit_cast<float>(
+      float32_bits<kBFloat16>(encode_float<kBFloat16>(std::bit_cast<std::uint32_t>(number))));
+}
 
 /// Reads groups of floats, and knows their scales.
 class Groups {
@@ -85,7 +92,8 @@ class Groups {
           group * how_.group, (group + 1) * how_.group - 1);
     }
     const float half_range = static_cast<float>(how_.highest - how_.lowest) / 2;
-    return std::max(std::bit_cast<float>(largest) / half_range, how_.least_scale);
+    const float scale = std::bit_cast<float>(largest) / half_range;
+    return std::max(how_.in_bfloat16 ? rounded(scale) : scale, how_.least_scale);
   }
 
   ByteSource floats_;
@@ -97,12 +105,17 @@ class Groups {
 void quantize_group(std::span<const float> floats, float scale, const Quantization& how, std::int8_t* out) {
   // Adding this rounds a float of at most 2^22 to an integer, ties to even.
   constexpr float kRound = 12582912.0F;
-  const float inverse = 1.0F / scale;
+  const float inverse = how.in_bfloat16 ? rounded(1.0F / scale) : 1.0F / scale;
   const auto lowest = static_cast<float>(how.lowest);
   const auto highest = static_cast<float>(how.highest);
-  for (std::size_t i = 0; i < floats.size(); ++i) {
-    const float within = std::min(std::max(floats[i] * inverse, lowest), highest);
-    out[i] = static_cast<std::int8_t>(static_cast<int>(within + kRound - kRound));
+  const auto integer = [&](float product) {
+    const float within = std::min(std::max(product, lowest), highest);
+    return static_cast<std::int8_t>(static_cast<int>(within + kRound - kRound));
+  };
+  if (how.in_bfloat16) {
+    for (std::size_t i = 0; i < floats.size(); ++i) out[i] = integer(rounded(floats[i] * inverse));
+  } else {
+    for (std::size_t i = 0; i < floats.size(); ++i) out[i] = integer(floats[i] * inverse);
   }
 }
 
@@ -163,9 +176,10 @@ class QuantizedFloats final : public QuantizedStorage {
       return;
     }
     for (std::size_t i = 0; i < out.size(); ++i) {
-      const int low = integers[2 * i] - groups_.how().lowest;
-      const int high = integers[2 * i + 1] - groups_.how().lowest;
-      out[i] = static_cast<std::byte>(low | high << 4);
+      const int first = integers[2 * i] - groups_.how().lowest;
+      const int second = integers[2 * i + 1] - groups_.how().lowest;
+      out[i] =
+          static_cast<std::byte>(groups_.how().high_is_first ? first << 4 | second : first | second << 4);
     }
   }
 

@@ -3,6 +3,7 @@
 // Floating-point data as integers that share scales, quantized while it is read.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 
 #include "etstream/byte_source.h"
@@ -13,19 +14,22 @@ namespace etstream {
 
 /// A symmetric quantization: the scale of a group is its largest magnitude over half of the integers' range,
 /// and at least `least_scale`; an element becomes the nearest integer to its product with 1 / scale, in a tie
-/// the even one, and at most the last of the range. All in float32, as choose_qparams_affine and
-/// quantize_affine of torchao 0.18 and the observers of its pt2e do it.
+/// the even one, and at most the last of the range. This is how choose_qparams_affine and quantize_affine of
+/// torchao 0.18 do it, and the observers of its pt2e. They compute in the type of the tensor.
 struct Quantization {
   std::uint64_t group = 0;  // how many elements, one after another, share a scale
   int lowest = -128;        // of the integers
   int highest = 127;
   float least_scale = 0;
+  bool in_bfloat16 = false;  // each result is rounded to bfloat16, or else is in float32
+  bool high_is_first =
+      false;  // of two integers in a byte, the first is in the high half, or else in the low one
 
-  friend bool operator==(const Quantization&, const Quantization&) = default;
+  friend auto operator<=>(const Quantization&, const Quantization&) = default;
 };
 
-/// Returns the integers that the float32 in `floats` become: int8, or, if the range has 16, two a byte, the
-/// first in the low half, each less the lowest. A read takes 512 KiB of memory; groups of over 65536 elements
+/// Returns the integers that the float32 in `floats` become: int8, or, if the range has 16, two a byte, each
+/// less the lowest. A read takes 512 KiB of memory; groups of over 65536 elements
 /// take 4 bytes each, and are read once here, for their scales. Errors: kInvalidArgument for a source that
 /// does not end with a group, an odd group of integers in half bytes, and when it is read for a group that
 /// has an infinity or a NaN.

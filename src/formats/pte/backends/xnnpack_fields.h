@@ -30,8 +30,9 @@ struct NodeFields {
   std::vector<BoundField> lists;         // with an entry a dimension
   std::optional<BoundField> dimensions;  // how many
   std::optional<BoundField> input;       // has as many, where the node does not say how many
-  std::optional<BoundField> filter;      // weights that XNNPACK packs
-  std::optional<BoundField> bias;        // packed with them
+  std::optional<BoundField> first_input;
+  std::optional<BoundField> filter;  // weights that XNNPACK packs
+  std::optional<BoundField> bias;    // packed with them
 };
 
 /// The fields of all tables, bound to a schema, which outlives them.
@@ -47,6 +48,7 @@ struct Fields : xnnpack_graph::Fields {
         if (field.type().kind == FieldKind::kInlineVector) node.lists.push_back(field);
         if (field.name() == xnn_static_reshape.num_dims.name()) node.dimensions = field;
         if (field.name() == xnn_static_reshape.input_id.name()) node.input = field;
+        if (field.name() == xnn_fully_connected.input1_id.name()) node.first_input = field;
         if (field.name() == xnn_fully_connected.filter_id.name()) node.filter = field;
         if (field.name() == xnn_fully_connected.bias_id.name()) node.bias = field;
       }

@@ -106,13 +106,21 @@ class UseReader {
     ETSTREAM_ASSIGN(const auto number,
                     tensor->scalar<std::uint32_t>(known_.xnn_tensor_value.constant_buffer_idx));
     const auto constant = find(number);
-    if (!constant) return {};
+    if (!constant) return is_quantized ? note_scale(held, id) : Result<void>();
     ETSTREAM_ASSIGN(const auto dims, tensor->values<std::uint32_t>(known_.xnn_tensor_value.dims));
     of_value_[id] = *constant;
     ETSTREAM_TRY(set_layout(*tensor, dims, out_[*constant]));
     if (!is_quantized || dims.size() > kMostXnnpackSizes) return {};
     ETSTREAM_ASSIGN(const auto params, held.member(known_.xnn_quantized_tensor_value.quant_params));
     return params ? add_scaling(*params, dims, *constant) : Result<void>();
+  }
+
+  /// Notes the scale of a value that is no constant, if it has one for all of it.
+  Result<void> note_scale(const TableReader& held, std::uint32_t id) {
+    ETSTREAM_ASSIGN(const auto params, held.member(known_.xnn_quantized_tensor_value.quant_params));
+    if (!params || params->type() != known_.per_tensor_quant.index()) return {};
+    ETSTREAM_ASSIGN(scale_of_value_[id], params->scalar<float>(known_.per_tensor_quant.scale));
+    return {};
   }
 
   /// Notes the scales of a constant of these dimensions.
@@ -207,7 +215,12 @@ class UseReader {
     if (fields.bias) {
       ETSTREAM_ASSIGN(bias, place_of(node, *fields.bias));
     }
-    if (bias) out_[*bias].bias_of = filter;
+    if (bias) {
+      out_[*bias].bias_of = filter;
+      ETSTREAM_ASSIGN(const auto input, node.scalar<std::uint32_t>(*fields.first_input));
+      const auto scale = scale_of_value_.find(input);
+      if (scale != scale_of_value_.end()) out_[*bias].input_scale = scale->second;
+    }
     if (out_[*filter].key.empty()) return {};
     packings_.push_back({out_[*filter].key, bias ? out_[*bias].key : "", std::move(name)});
     return {};
@@ -218,6 +231,7 @@ class UseReader {
   std::vector<XnnpackConstant> out_;
   std::map<std::uint32_t, std::size_t> places_;    // in `out_`, by number
   std::map<std::uint32_t, std::size_t> of_value_;  // the place of a value's constant, by its id
+  std::map<std::uint32_t, float> scale_of_value_;  // by the id
   std::vector<XnnpackPacking> packings_;
 };
 

@@ -34,6 +34,7 @@ struct XnnpackConstant {
   std::optional<ScaledIntegers> integers = {};  // that it holds, or whose scales it holds
   std::optional<std::size_t> scales = {};       // the place of their scales among the constants
   std::optional<std::size_t> bias_of = {};      // the place of the filter with which a node adds it
+  std::optional<float> input_scale = {};        // of that node's input, if one is for all of it
 };
 
 /// Constants that a node has XNNPACK pack. With a weight cache, ExecuTorch 1.5.1 looks the packed weights up
