@@ -95,9 +95,7 @@ std::string packings(const XNNGraphT& graph) {
   REQUIRE_MESSAGE(found, found.error().message);
   std::string out;
   for (const XnnpackPacking& each : found->packings) {
-    out += each.node + ": " + found->constants.at(each.filter).key;
-    if (each.bias) out += ", " + found->constants.at(*each.bias).key;
-    out += "\n";
+    out += each.node + ": " + each.filter + (each.bias.empty() ? "" : ", " + each.bias) + "\n";
   }
   return out;
 }
