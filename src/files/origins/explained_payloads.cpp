@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -86,7 +87,10 @@ class Explainer {
       if (is_quantized_bias(each.payload)) {
         ETSTREAM_TRY(explain_bias(each));
       } else if (!weights.steps.empty() && each.steps.size() > 1) {
-        std::erase_if(each.steps, [&](const WeightSteps& way) { return !has_norm_of(weights, way.front()); });
+        std::vector<WeightSteps> kept;
+        std::ranges::copy_if(each.steps, std::back_inserter(kept),
+                             [&](const WeightSteps& way) { return has_norm_of(weights, way.front()); });
+        if (!kept.empty()) each.steps = std::move(kept);
       }
     }
     choose_among_equals();

@@ -12,7 +12,9 @@
 #include "core/io/file_budget.h"
 #include "etstream/program_graph.h"
 #include "etstream/program_metadata.h"
+#include "formats/pte/backends/vulkan_payload.h"
 #include "formats/pte/backends/xnnpack_payload.h"
+#include "formats/pte/backends/xnnpack_uses.h"
 #include "formats/pte/program_model.h"
 
 namespace etstream {
@@ -146,24 +148,34 @@ class PayloadReader {
       ETSTREAM_TRY(budget_.spend(delegate.data.size()));
       const std::string asker =
           text("method {}, delegate {} ({})", quote(graph.method), i, printable(delegate.backend));
-      if (delegate.backend != kXnnpackBackend) {
+      ETSTREAM_ASSIGN(const auto constants, constants_of(delegate, asker));
+      if (constants) {
+        ETSTREAM_TRY(add_constants(delegate.data, *constants, asker));
+      } else {
         static_cast<void>(add({.label = asker, .name = {}, .data = delegate.data, .is_opaque = true}));
-        continue;
       }
-      ETSTREAM_TRY(add_xnnpack(delegate.data, asker));
     }
     return {};
   }
 
-  Result<void> add_xnnpack(const ByteSource& data, const std::string& asker) {
-    ETSTREAM_ASSIGN(const XnnpackPayload opened, open_xnnpack(data, asker));
-    if (!opened.has_header) {
-      static_cast<void>(add({.label = asker, .name = {}, .data = data, .is_opaque = true}));
-      return {};
+  /// Reads the constants of a delegate's graph; nothing if they can't be told from the rest of its data.
+  static Result<std::optional<std::vector<PayloadConstant>>> constants_of(const GraphDelegate& delegate,
+                                                                          const std::string& asker) {
+    if (delegate.backend == kVulkanBackend) {
+      ETSTREAM_ASSIGN(auto constants, read_vulkan_constants(delegate.data, asker));
+      return std::optional(std::move(constants));
     }
-    ETSTREAM_ASSIGN(const XnnpackUses uses, read_xnnpack_uses(data, asker));
+    if (delegate.backend != kXnnpackBackend) return std::optional<std::vector<PayloadConstant>>();
+    ETSTREAM_ASSIGN(const XnnpackPayload opened, open_xnnpack(delegate.data, asker));
+    if (!opened.has_header) return std::optional<std::vector<PayloadConstant>>();
+    ETSTREAM_ASSIGN(XnnpackUses uses, read_xnnpack_uses(delegate.data, asker));
+    return std::optional(std::move(uses.constants));
+  }
+
+  Result<void> add_constants(const ByteSource& data, const std::vector<PayloadConstant>& constants,
+                             const std::string& asker) {
     std::vector<std::size_t> places;
-    for (const XnnpackConstant& constant : uses.constants) {
+    for (const PayloadConstant& constant : constants) {
       const std::string label = text("{} in {}", constant.use.empty() ? "a constant" : constant.use, asker);
       if (constant.key.empty()) {
         ETSTREAM_ASSIGN(ByteSource bytes, data.slice(constant.position, constant.size));
@@ -176,7 +188,7 @@ class PayloadReader {
       }
     }
     for (std::size_t i = 0; i < places.size(); ++i) {
-      const XnnpackConstant& constant = uses.constants[i];
+      const PayloadConstant& constant = constants[i];
       WeightPayload& payload = out_[places[i]];
       if (!payload.layout) payload.layout = constant.layout;
       payload.is_of_nibbles = constant.is_of_nibbles;

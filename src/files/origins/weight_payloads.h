@@ -14,7 +14,7 @@
 #include "etstream/result.h"
 #include "etstream/tensor_data_file.h"
 #include "etstream/tensor_layout.h"
-#include "formats/pte/backends/xnnpack_uses.h"
+#include "formats/pte/backends/payload_constant.h"
 
 namespace etstream {
 
@@ -38,8 +38,8 @@ struct WeightPayload {
 
 /// Reads the payloads in the order in which methods, and then their delegates, have them; data that only a
 /// key leads to comes last. Data that several have is listed once. Memory: 500 bytes a payload. Errors:
-/// kNotFound for a key that neither the program nor `weights` have; those of ProgramGraph::read() and of
-/// read_xnnpack_uses(), also for damaged data of a delegate.
+/// kNotFound for a key that neither the program nor `weights` have; those of ProgramGraph::read(), of
+/// read_xnnpack_uses() and of read_vulkan_constants(), also for damaged data of a delegate.
 [[nodiscard]] Result<std::vector<WeightPayload>> read_weight_payloads(
     const ProgramFile& program, const std::vector<const TensorDataFile*>& weights);
 

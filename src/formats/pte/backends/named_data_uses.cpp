@@ -16,10 +16,10 @@ namespace etstream {
 namespace {
 
 /// Returns the payload without the keys, which may lie in any order and overlap.
-Result<ByteSource> leave_out_keys(const ByteSource& payload, const std::vector<XnnpackConstant>& constants) {
+Result<ByteSource> leave_out_keys(const ByteSource& payload, const std::vector<PayloadConstant>& constants) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
   ranges.reserve(constants.size());
-  for (const XnnpackConstant& constant : constants) {
+  for (const PayloadConstant& constant : constants) {
     ranges.emplace_back(constant.position, constant.position + constant.key.size());
   }
   std::ranges::sort(ranges);
@@ -37,10 +37,10 @@ Result<ByteSource> leave_out_keys(const ByteSource& payload, const std::vector<X
 
 Result<void> read_xnnpack(const ByteSource& data, DelegateUses& out) {
   ETSTREAM_ASSIGN(auto found, read_xnnpack_uses(data, out.asker));
-  std::erase_if(found.constants, [](const XnnpackConstant& constant) { return constant.key.empty(); });
+  std::erase_if(found.constants, [](const PayloadConstant& constant) { return constant.key.empty(); });
   ETSTREAM_ASSIGN(out.without_keys, leave_out_keys(data, found.constants));
   out.packings = std::move(found.packings);
-  for (XnnpackConstant& constant : found.constants) {
+  for (PayloadConstant& constant : found.constants) {
     out.uses.push_back({std::move(constant.key), constant.size, std::move(constant.use),
                         std::move(constant.layout), constant.is_of_nibbles});
   }

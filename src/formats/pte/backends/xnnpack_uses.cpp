@@ -8,10 +8,8 @@
 #include "core/base/checked.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/dim_order.h"
 #include "flatbuffer/table_reader.h"
 #include "formats/pte/backends/xnnpack_payload.h"
-#include "formats/tensor/dimensions.h"
 
 namespace etstream {
 namespace {
@@ -27,21 +25,11 @@ constexpr std::size_t kMostXnnpackSizes = 6;   // XNN_MAX_TENSOR_DIMS
 constexpr std::int16_t kNibblesByChannel = 8;  // xnn_datatype_qcint4
 constexpr std::int16_t kNibblesByGroup = 10;   // xnn_datatype_qbint4
 
-/// Returns the layout of contiguous data of these sizes, if it takes `size` bytes.
-std::optional<TensorLayout> layout_of_size(ScalarType type, std::vector<std::int32_t> sizes,
-                                           std::uint64_t size) {
-  const auto bytes = byte_size(type, sizes);
-  if (!bytes || *bytes != size) return std::nullopt;
-  TensorLayout out{type, std::move(sizes), {}};
-  out.dim_order = contiguous_dim_order(out.sizes.size());
-  return out;
-}
-
 /// Returns the layout of `size` bytes as a list of elements of this type.
 std::optional<TensorLayout> list_of_size(ScalarType type, std::uint64_t size) {
   const std::uint64_t count = size / item_size(type);
   if (std::cmp_greater(count, std::numeric_limits<std::int32_t>::max())) return std::nullopt;
-  return layout_of_size(type, {static_cast<std::int32_t>(count)}, size);
+  return layout_of_size(type, {static_cast<std::uint32_t>(count)}, size);
 }
 
 class UseReader {
@@ -154,7 +142,7 @@ class UseReader {
       }
     }
     if (!scales) return {};
-    XnnpackConstant& of = out_[*scales];
+    PayloadConstant& of = out_[*scales];
     of.layout = list_of_size(type, of.size);
     of.integers = integers;
     out_[constant].integers = std::move(integers);
@@ -163,7 +151,7 @@ class UseReader {
   }
 
   Result<void> set_layout(const TableReader& tensor, const std::vector<std::uint32_t>& dims,
-                          XnnpackConstant& constant) {
+                          PayloadConstant& constant) {
     ETSTREAM_ASSIGN(const auto datatype, tensor.scalar<std::int16_t>(known_.xnn_tensor_value.datatype));
     if (datatype < 0 || std::cmp_greater_equal(datatype, std::size(kTypes)) || !kTypes[datatype]) return {};
     constant.is_of_nibbles = datatype == kNibblesByChannel || datatype == kNibblesByGroup;
@@ -171,13 +159,9 @@ class UseReader {
       constant.layout = list_of_size(*kTypes[datatype], constant.size);
       return {};
     }
-    if (dims.size() > kMostXnnpackSizes) return {};
-    std::vector<std::int32_t> sizes;
-    for (const std::uint32_t size : dims) {
-      if (std::cmp_greater(size, std::numeric_limits<std::int32_t>::max())) return {};
-      sizes.push_back(static_cast<std::int32_t>(size));
+    if (dims.size() <= kMostXnnpackSizes) {
+      constant.layout = layout_of_size(*kTypes[datatype], dims, constant.size);
     }
-    constant.layout = layout_of_size(*kTypes[datatype], std::move(sizes), constant.size);
     return {};
   }
 
@@ -192,7 +176,7 @@ class UseReader {
       if (!place) continue;
       const std::string_view role = std::string_view(field.name()).substr(0, field.name().rfind('_'));
       const std::string use = text("{} of {} {}", role, kind, number);
-      XnnpackConstant& data = out_[*place];
+      PayloadConstant& data = out_[*place];
       if (data.use.empty()) data.use = use;
       if (data.scales && out_[*data.scales].use.empty()) out_[*data.scales].use = text("scales of {}", use);
     }
@@ -228,7 +212,7 @@ class UseReader {
 
   const XnnpackPayload& payload_;
   const xnnpack::Fields& known_;
-  std::vector<XnnpackConstant> out_;
+  std::vector<PayloadConstant> out_;
   std::map<std::uint32_t, std::size_t> places_;    // in `out_`, by number
   std::map<std::uint32_t, std::size_t> of_value_;  // the place of a value's constant, by its id
   std::map<std::uint32_t, float> scale_of_value_;  // by the id

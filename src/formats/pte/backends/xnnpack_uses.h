@@ -3,39 +3,14 @@
 // The uses that XNNPACK's graphs make of the named data that they ask for.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
-#include "etstream/tensor_layout.h"
+#include "formats/pte/backends/payload_constant.h"
 
 namespace etstream {
-
-/// A tensor of integers, each of which stands for its product with a scale.
-struct ScaledIntegers {
-  std::vector<std::uint32_t> sizes;  // by dimension
-  std::uint32_t channel_dim = 0;     // the dimension whose indices have scales of their own
-  std::uint32_t group = 0;           // how many integers of a channel share a scale; 0 for all of them
-  bool has_channels = false;         // or one scale is for all
-};
-
-/// A constant that a graph asks for by a key, or that lies in the payload.
-struct XnnpackConstant {
-  std::string key;             // empty for one in the payload
-  std::uint64_t position = 0;  // where the key's characters are in the payload, or the constant, in bytes
-  std::uint64_t size = 0;      // in bytes
-  std::string use = {};        // "filter of XNNFullyConnected 3"; empty where no node reads it
-  /// The layout of its elements; nothing if the graph does not say it, or says one that does not fit `size`.
-  std::optional<TensorLayout> layout = {};
-  bool is_of_nibbles = false;  // two elements a byte, the first in the low half; `layout` is of the bytes
-  std::optional<ScaledIntegers> integers = {};  // that it holds, or whose scales it holds
-  std::optional<std::size_t> scales = {};       // the place of their scales among the constants
-  std::optional<std::size_t> bias_of = {};      // the place of the filter with which a node adds it
-  std::optional<float> input_scale = {};        // of that node's input, if one is for all of it
-};
 
 /// Constants that a node has XNNPACK pack. With a weight cache, ExecuTorch 1.5.1 looks the packed weights up
 /// by the key of the filter, followed by that of the bias if the kernel packs it too (look_up() in
@@ -48,7 +23,7 @@ struct XnnpackPacking {
 };
 
 struct XnnpackUses {
-  std::vector<XnnpackConstant>
+  std::vector<PayloadConstant>
       constants;                         // in the payload's order; behind them, scales that lie in the graph
   std::vector<XnnpackPacking> packings;  // in the order of the nodes
 };

@@ -80,7 +80,7 @@ std::string uses(const XNNGraphT& graph) {
   const auto found = read_xnnpack_uses(source_of(payload), "p");
   REQUIRE_MESSAGE(found, found.error().message);
   std::string out;
-  for (const XnnpackConstant& each : found->constants) {
+  for (const PayloadConstant& each : found->constants) {
     CHECK(payload.substr(each.key_position, each.key.size()) == each.key);
     out += each.key + ": " + (each.use.empty() ? "unread" : each.use) + ", " +
            (each.layout ? describe(*each.layout) : "of no layout") +
