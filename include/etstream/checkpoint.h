@@ -97,6 +97,10 @@ struct DtypeRule {
 /// kInvalidArgument, naming both files, where their bytes or layouts differ; read errors.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> merge(Checkpoint& checkpoint);
 
+/// Opens several as one: all their tensors, each name once. Errors: those of open_checkpoints() and merge().
+[[nodiscard]] ETSTREAM_EXPORT Result<Checkpoint> open_joined_checkpoint(
+    const std::vector<std::string>& paths, const CheckpointOptions& options = {});
+
 /// Options of describe_tensor_data().
 struct TensorDataOptions {
   /// Stores equal bytes once, under all names that have them. To find them, tensors of equal size are read:

@@ -18,6 +18,7 @@
 #include "etstream/byte_source.h"
 #include "etstream/checkpoint_tensor.h"
 #include "etstream/export.h"
+#include "etstream/key_names.h"
 #include "etstream/program.h"
 #include "etstream/result.h"
 #include "etstream/tensor_data_file.h"
@@ -34,11 +35,12 @@ struct TensorOrigin {
 struct PayloadOrigin {
   std::string
       label;         // for people: "constant 'w' of method 'forward'", "filter of XNNFullyConnected 3 in ..."
-  std::string name;  // its key, or the fully qualified name of its tensor; empty if it has none
+  std::string name;  // its key, or its name in read_contents(): "forward / value 3"; empty if it has neither
   ByteSource data;
   std::string file;          // that it lies in: the program's, or one of its tensor data files
   std::uint64_t offset = 0;  // in that file, in bytes
   std::string type;          // "float32 [4, 3]"; empty if it is not known
+  bool are_scales = false;   // of integers in another payload
   /// The tensors whose bytes follow one another in it. Empty if none are known to be behind it.
   std::vector<TensorOrigin> tensors;
   /// The other tensors that would give the same bytes, by the same steps.
@@ -74,5 +76,8 @@ struct WeightOrigins {
 [[nodiscard]] ETSTREAM_EXPORT Result<WeightOrigins> explain(const ProgramFile& program,
                                                             const std::vector<const TensorDataFile*>& weights,
                                                             const Checkpoint& checkpoint);
+
+/// Returns the names of tensors for the keys and the names of payloads, for inspect() and its page.
+[[nodiscard]] ETSTREAM_EXPORT KeyNames key_names_of(const WeightOrigins& origins);
 
 }  // namespace etstream

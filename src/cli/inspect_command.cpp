@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // etstream inspect FILE [--graph METHOD] [--budget] [--duplicates] [--html OUT.html] [--names NAMES.json]
+//     [--by CHECKPOINT]
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -22,6 +23,8 @@
 #include "etstream/memory_budget.h"
 #include "etstream/program_graph.h"
 #include "etstream/program_summary.h"
+#include "etstream/program_with_weights.h"
+#include "etstream/weight_origins.h"
 #include "present/print.h"
 #include "present/reports.h"
 
@@ -41,6 +44,7 @@ struct InspectArguments {
   bool json = false;
   std::string html;
   std::vector<std::string> names;
+  std::vector<std::string> checkpoint;
 };
 
 /// Returns the name of a file without its folder, for people.
@@ -246,13 +250,23 @@ Result<void> show_budget(const InspectArguments& arguments) {
   return {};
 }
 
+/// Adds the names of the tensors of the checkpoint that the program's payloads are.
+Result<void> add_names_by(const InspectArguments& arguments, KeyNames& names) {
+  ETSTREAM_ASSIGN(const auto program, ProgramWithWeights::open(arguments.file, {}));
+  ETSTREAM_ASSIGN(const Checkpoint checkpoint, open_joined_checkpoint(arguments.checkpoint));
+  ETSTREAM_ASSIGN(const WeightOrigins origins, explain(program.program, {}, checkpoint));
+  names.merge(key_names_of(origins));
+  return {};
+}
+
 Result<void> inspect_command(const InspectArguments& arguments) {
   if (arguments.budget) return show_budget(arguments);
   if (arguments.graph) {
     ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
     return show_graph(arguments, file);
   }
-  ETSTREAM_ASSIGN(const KeyNames names, read_names(arguments.names));
+  ETSTREAM_ASSIGN(KeyNames names, read_names(arguments.names));
+  if (!arguments.checkpoint.empty()) ETSTREAM_TRY(add_names_by(arguments, names));
   if (!arguments.html.empty()) {
     ETSTREAM_ASSIGN(const FilePlan page, plan_inspect_page(arguments.file, names, option_words));
     return write_outputs({{&page, arguments.html, true}}, {});
@@ -302,6 +316,11 @@ void add_inspect_command(CLI::App& app, ChosenCommand& chosen) {
       ->excludes(graph)
       ->excludes(budget);
   add_names_option(command, arguments.names);
+  add_list(command, "--by", "CHECKPOINT", arguments.checkpoint,
+           "Name the payloads of a program by the tensors of this checkpoint, as explain finds them; this "
+           "reads both")
+      ->excludes(graph)
+      ->excludes(budget);
   auto* json = command.add_flag("--json", arguments.json, "Show the report as JSON");
   add_option(command, "--html", "OUT.html", arguments.html,
              "Write a page with a map of the file instead; this reads payloads of one size, and samples")

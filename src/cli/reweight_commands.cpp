@@ -46,18 +46,12 @@ struct ReweightArguments : ProgramArguments, OutputOptions {
   std::vector<std::string> weights_to;
 };
 
-Result<Checkpoint> open_all(const std::vector<std::string>& paths, bool partial) {
-  ETSTREAM_ASSIGN(auto checkpoints, open_checkpoints(paths, {.partial = partial}));
-  ETSTREAM_ASSIGN(Checkpoint joined, join(std::move(checkpoints)));
-  ETSTREAM_TRY(merge(joined));
-  return joined;
-}
-
 Result<void> explain_command(const ExplainArguments& arguments, ChosenCommand& chosen) {
   chosen.failed = kCannotExplain;
   ETSTREAM_ASSIGN(const auto program,
                   ProgramWithWeights::open(arguments.program, arguments.weights, arguments.partial));
-  ETSTREAM_ASSIGN(const Checkpoint checkpoint, open_all(arguments.checkpoint, arguments.partial));
+  ETSTREAM_ASSIGN(const Checkpoint checkpoint,
+                  open_joined_checkpoint(arguments.checkpoint, {.partial = arguments.partial}));
   ETSTREAM_ASSIGN(const WeightOrigins origins, explain(program.program, program.files(), checkpoint));
   if (arguments.json) {
     nlohmann::ordered_json report = {{"file", arguments.program}, {"by", arguments.checkpoint}};
@@ -78,8 +72,10 @@ Result<void> reweight_command(const ReweightArguments& arguments) {
                       "--weights-to: expected {}, one for each file of weights, found {}",
                       counted(program.weights.size(), "path"), arguments.weights_to.size());
   }
-  ETSTREAM_ASSIGN(const Checkpoint was, open_all(arguments.was, arguments.partial));
-  ETSTREAM_ASSIGN(const Checkpoint now, open_all(arguments.now, arguments.partial));
+  ETSTREAM_ASSIGN(const Checkpoint was,
+                  open_joined_checkpoint(arguments.was, {.partial = arguments.partial}));
+  ETSTREAM_ASSIGN(const Checkpoint now,
+                  open_joined_checkpoint(arguments.now, {.partial = arguments.partial}));
   ETSTREAM_ASSIGN(const ReweightingPlan planned,
                   plan(Reweighting{&program.program, program.files(), &was, &now}));
   // Weights come first: a program must not be there before its weights.

@@ -233,12 +233,12 @@ Json methods_to_json(const FileInspection& found) {
   return out;
 }
 
-/// Adds to the page the names of named data, and its users.
+/// Adds to the page the names of named data and of tensors, and the users of named data.
 void describe_named_data(FileInspection& found, const KeyNames& names) {
   std::map<std::string, const NamedDataInfo*> infos;
   for (const NamedDataInfo& info : found.program_data) infos[info.key] = &info;
   for (FileContent& content : found.contents) {
-    if (content.kind != ContentKind::kNamedData) continue;
+    if (content.kind != ContentKind::kNamedData && content.kind != ContentKind::kTensor) continue;
     std::string said;
     const auto add = [&](const std::string& words) {
       said += (said.empty() || words.empty() ? "" : ", ") + words;

@@ -70,12 +70,12 @@ class Explainer {
   }
 
   Result<std::vector<ExplainedPayload>> run() {
-    std::vector<bool> are_scales(out_.size());
     for (const ExplainedPayload& each : out_) {
-      if (each.payload.scales) are_scales[*each.payload.scales] = true;
+      if (each.payload.scales) out_[*each.payload.scales].payload.are_scales = true;
     }
     for (std::size_t i = 0; i < out_.size(); ++i) {
-      if (are_scales[i] || out_[i].payload.is_opaque || is_quantized_bias(out_[i].payload)) continue;
+      if (out_[i].payload.are_scales || out_[i].payload.is_opaque || is_quantized_bias(out_[i].payload))
+        continue;
       const auto scales = out_[i].payload.scales;
       ETSTREAM_ASSIGN(out_[i].steps,
                       search_.find(out_[i].payload, scales ? &out_[*scales].payload : nullptr));
@@ -193,6 +193,7 @@ class Explainer {
       ETSTREAM_ASSIGN(const bool found, search_.gives_scales(integers.steps.front(), each.payload));
       if (!found) continue;
       each.steps.clear();
+      each.payload.are_scales = true;
       take_scales(integers, each);
       return true;
     }

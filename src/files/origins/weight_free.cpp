@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <numbers>
 #include <optional>
 #include <span>
 #include <vector>
@@ -124,30 +125,53 @@ Result<std::string> as_mask(const Numbers& numbers, bool is_float) {
   return text("a mask of {} and {}", exact_text(values[0]), exact_text(values[1]));
 }
 
-/// Describes rows i with cos(i * f) or sin(i * f), f being a frequency of each column from 0 to 1.
+/// Follows the angle of a column of cosines or sines, which grows by the same step each row, at most by 1.
+/// Types of 16 bits know an angle badly, so that the step becomes exact only over many rows.
+class Angle {
+ public:
+  void see(std::uint64_t row, double value, bool is_cosine) {
+    constexpr double kClear = 0.85;  // a value up to which it tells the angle well
+    const bool is_clear = std::abs(value) < kClear;
+    if (row == 0 || (is_followed_ && !is_clear)) return;
+    const double angle = is_cosine ? std::acos(value) : std::asin(value);
+    const auto number = static_cast<double>(row);
+    if (!is_followed_) {
+      step_ = std::abs(angle) / number;
+      is_followed_ = is_clear;
+      return;
+    }
+    // Of the angles that have this value, the one nearest to what is expected.
+    constexpr double kTurn = 2 * std::numbers::pi;
+    const double expected = step_ * number;
+    const double other = is_cosine ? -angle : std::numbers::pi - angle;
+    double nearest = angle + std::round((expected - angle) / kTurn) * kTurn;
+    const double second = other + std::round((expected - other) / kTurn) * kTurn;
+    if (std::abs(second - expected) < std::abs(nearest - expected)) nearest = second;
+    step_ = nearest / number;
+  }
+  [[nodiscard]] double at(std::uint64_t row) const { return step_ * static_cast<double>(row); }
+  [[nodiscard]] double step() const { return step_; }
+
+ private:
+  double step_ = 0;
+  bool is_followed_ = false;
+};
+
+/// Describes rows i with cos(i * step) or sin(i * step), each column having a step of its own from 0 to 1.
 Result<std::string> as_positions(const Numbers& numbers, std::uint64_t columns, bool are_cosines) {
   if (columns == 0 || columns > kMostColumns || numbers.size() / columns < 4) return std::string();
-  constexpr double kClear = 0.6;  // an angle from which the frequency is well known
-  constexpr double kTolerance =
-      0.0625;  // of an angle's cosine, as bfloat16 has it, with frequencies in float32
-  std::vector<double> frequencies(static_cast<std::size_t>(columns));
-  const auto angle_of = [&](double value) { return are_cosines ? std::acos(value) : std::asin(value); };
-  // First the frequencies: from the first row where the angle is large enough, or else from the last row.
+  constexpr double kTolerance = 0.0625;  // what bfloat16 and steps in float32 need
+  std::vector<Angle> angles(static_cast<std::size_t>(columns));
   ETSTREAM_ASSIGN(const bool in_range, numbers.for_each([&](std::uint64_t i, double number) {
-    const auto column = static_cast<std::size_t>(i % columns);
-    const std::uint64_t row = i / columns;
     if (!(std::abs(number) <= 1)) return false;
-    if (row == 0) return number == (are_cosines ? 1 : 0);
-    double& frequency = frequencies[column];
-    if (frequency * static_cast<double>(row - 1) < kClear) {
-      frequency = std::abs(angle_of(number)) / static_cast<double>(row);
-    }
-    return frequency <= 1.001;
+    if (i < columns) return number == (are_cosines ? 1 : 0);
+    Angle& angle = angles[static_cast<std::size_t>(i % columns)];
+    angle.see(i / columns, number, are_cosines);
+    return angle.step() <= 1 + kTolerance;
   }));
   if (!in_range) return std::string();
   ETSTREAM_ASSIGN(const bool fits, numbers.for_each([&](std::uint64_t i, double number) {
-    const double angle =
-        frequencies[static_cast<std::size_t>(i % columns)] * static_cast<double>(i / columns);
+    const double angle = angles[static_cast<std::size_t>(i % columns)].at(i / columns);
     return std::abs((are_cosines ? std::cos(angle) : std::sin(angle)) - number) <= kTolerance;
   }));
   if (!fits) return std::string();

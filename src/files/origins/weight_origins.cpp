@@ -21,6 +21,7 @@ WeightOrigins origins_of(const std::vector<ExplainedPayload>& payloads, const Ch
     origin.file = each.payload.file;
     origin.offset = each.payload.offset;
     origin.constant = each.constant;
+    origin.are_scales = each.payload.are_scales;
     if (each.payload.is_of_nibbles) {
       origin.type = text("{} of 4 bits", counted(2 * each.payload.data.size(), "integer"));
     } else if (each.payload.layout) {
@@ -46,6 +47,18 @@ WeightOrigins origins_of(const std::vector<ExplainedPayload>& payloads, const Ch
   }
   for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
     if (!is_used[i]) out.unused.push_back(checkpoint.tensors[i].name);
+  }
+  return out;
+}
+
+KeyNames key_names_of(const WeightOrigins& origins) {
+  KeyNames out;
+  for (const PayloadOrigin& each : origins.payloads) {
+    if (each.name.empty() || each.tensors.empty()) continue;
+    std::string& names = out[each.name];
+    if (!names.empty()) continue;
+    for (const TensorOrigin& tensor : each.tensors) names += (names.empty() ? "" : ", ") + tensor.tensor;
+    if (each.are_scales) names += " (scales)";
   }
   return out;
 }

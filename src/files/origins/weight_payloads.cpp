@@ -123,6 +123,8 @@ class PayloadReader {
       const auto* tensor = std::get_if<TensorInfo>(&value.info);
       if (!tensor) continue;
       const std::string name = value.name.empty() ? text("value {}", i) : quote(value.name);
+      const std::string content =
+          value.name.empty() ? text("{} / value {}", printable(graph.method), i) : value.name;
       const bool is_external = value.storage == TensorStorage::kExternal;
       if (is_external && !by_key_.contains(value.name))
         return missing(value.name, text("method {}", quote(graph.method)));
@@ -134,7 +136,7 @@ class PayloadReader {
       const std::string_view what = value.storage == TensorStorage::kConstant ? "constant" : "initial state";
       TensorLayout layout{tensor->scalar_type, tensor->sizes, tensor->dim_order};
       static_cast<void>(add({.label = text("{} {} of method {}", what, name, quote(graph.method)),
-                             .name = value.name,
+                             .name = content,
                              .data = value.data,
                              .layout = std::move(layout)}));
     }

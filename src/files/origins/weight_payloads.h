@@ -21,12 +21,13 @@ namespace etstream {
 /// A range of the program's file, or of one of its tensor data files.
 struct WeightPayload {
   std::string label;  // "constant 'w' of method 'forward'", "filter of XNNFullyConnected 3 in ..."
-  std::string name;   // its key, or the fully qualified name of its tensor; empty if it has none
+  std::string name;   // its key, or its name in read_contents(); empty if it has neither
   ByteSource data;
   std::string file = {};     // that it lies in
   std::uint64_t offset = 0;  // in the file, in bytes
   std::optional<TensorLayout> layout = {};
   bool is_of_nibbles = false;                   // two integers a byte, the first in the low half
+  bool are_scales = false;                      // of the integers in another payload
   bool is_opaque = false;                       // what a backend compiled, which may hold weights in any form
   std::optional<ScaledIntegers> integers = {};  // that it holds, or whose scales it holds
   std::optional<std::size_t> scales = {};       // the place among the payloads of the scales of its integers

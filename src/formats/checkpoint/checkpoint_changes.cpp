@@ -132,6 +132,14 @@ Result<void> merge(Checkpoint& checkpoint) {
   });
 }
 
+Result<Checkpoint> open_joined_checkpoint(const std::vector<std::string>& paths,
+                                          const CheckpointOptions& options) {
+  ETSTREAM_ASSIGN(auto checkpoints, open_checkpoints(paths, options));
+  ETSTREAM_ASSIGN(Checkpoint joined, join(std::move(checkpoints)));
+  ETSTREAM_TRY(merge(joined));
+  return joined;
+}
+
 Result<TensorData> describe_tensor_data(Checkpoint checkpoint, const TensorDataOptions& options) {
   return without_exceptions([&]() -> Result<TensorData> {
     TensorData out;
