@@ -259,12 +259,15 @@ class Explainer {
   Result<void> find_nearest(ExplainedPayload& each) {
     const WeightPayload& payload = each.payload;
     if (!payload.layout) return {};
-    const std::uint64_t count =
-        payload.data.size() / item_size(payload.layout->scalar_type) * (payload.is_of_nibbles ? 2 : 1);
+    const std::uint64_t elements = payload.data.size() / item_size(payload.layout->scalar_type);
+    // A byte may hold two.
+    const bool are_halves = payload.is_of_nibbles || payload.layout->scalar_type == ScalarType::kUInt8;
     std::vector<std::pair<double, std::size_t>> found;
     for (std::size_t i = 0; i < checkpoint_.tensors.size(); ++i) {
       const CheckpointTensor& tensor = checkpoint_.tensors[i];
-      if (!tensor.layout || tensor.data.size() / item_size(tensor.layout->scalar_type) != count) continue;
+      if (!tensor.layout) continue;
+      const std::uint64_t count = tensor.data.size() / item_size(tensor.layout->scalar_type);
+      if (count != elements && !(are_halves && count == 2 * elements)) continue;
       ETSTREAM_ASSIGN(const double distance, distance_of(payload, tensor));
       found.emplace_back(distance, i);
     }

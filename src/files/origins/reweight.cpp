@@ -81,37 +81,31 @@ class Reweighter {
 
  private:
   Result<void> require_explained() const {
-    std::size_t others = 0;
-    const ExplainedPayload* first = nullptr;
-    for (const ExplainedPayload& each : payloads_) {
-      if (each.is_explained()) continue;
-      if (first == nullptr)
-        first = &each;
-      else
-        ++others;
-    }
-    if (first == nullptr) return {};
-    std::string nearest;
-    for (const std::size_t tensor : first->nearest) {
-      nearest += (nearest.empty() ? "" : ", ") + quote(given_.was->tensors[tensor].name);
-    }
+    const auto is_open = [](const ExplainedPayload& each) { return !each.is_explained(); };
+    const auto first = std::ranges::find_if(payloads_, is_open);
+    if (first == payloads_.end()) return {};
+    const auto others = std::ranges::count_if(first + 1, payloads_.end(), is_open);
     const WeightPayload& payload = first->payload;
-    const std::string why =
-        payload.is_opaque ? "holds what its backend compiled, which can't be made of weights here"
-        : nearest.empty() ? text("is made of no tensor, and none has as many elements{}", reason_of(payload))
-                          : text("is made of no tensor exactly; those of as many elements: {}{}", nearest,
-                                 reason_of(payload));
+    std::string found = "none that give its bytes";
+    for (std::size_t i = 0; i < first->nearest.size(); ++i) {
+      found += text("{}{}", i == 0 ? "; of as many elements, the nearest first, are " : ", ",
+                    quote(given_.was->tensors[first->nearest[i]].name));
+    }
+    if (payload.is_opaque) found = "what its backend compiled, which is not explained";
+    if (is_quantized(payload)) {
+      found += "; scales that an export searched for, as HQQ does, do not follow from the weights";
+    }
+    if (others != 0)
+      found += text("; nor those of {}", counted(static_cast<std::uint64_t>(others), "more payload"));
     return error_in(ErrorCode::kUnsupported, name_of_checkpoint(*given_.was),
-                    "expected weights that explain {}, {}, found that it {}{}", payload.label,
-                    counted(payload.data.size(), "byte"), why,
-                    others == 0 ? "" : text("; {} like it", counted(others, "more payload")));
+                    "expected tensors that give {}, {}, found {}", payload.label,
+                    counted(payload.data.size(), "byte"), found);
   }
 
-  /// Returns what else may be the case with integers.
-  static std::string reason_of(const WeightPayload& payload) {
-    return payload.integers
-               ? "; scales that were searched for, as HQQ does, or calibrated do not follow from weights"
-               : "";
+  static bool is_quantized(const WeightPayload& payload) {
+    if (payload.are_scales || payload.integers) return true;
+    return payload.layout && (payload.layout->scalar_type == ScalarType::kInt8 ||
+                              payload.layout->scalar_type == ScalarType::kUInt8);
   }
 
   static std::string name_of_checkpoint(const Checkpoint& checkpoint) {
