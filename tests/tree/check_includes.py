@@ -24,7 +24,7 @@ FOLDERS = """
     formats/checkpoint formats/checkpoint/rename
     runtime_checks
     memory/process memory/heap memory/profile
-    files/runs files/origins files
+    files/runs files files/origins
     present cli python executorch
 """.split()
 OUTSIDE = {

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "core/base/try.h"
+#include "core/io/read_pieces.h"
 #include "core/layout/same_bytes.h"
 #include "files/origins/origin_search.h"
 #include "files/origins/weight_free.h"
@@ -26,6 +27,7 @@ namespace etstream {
 namespace {
 
 constexpr std::size_t kMostNearest = 3;
+constexpr std::size_t kMostDescribed = 100;  // payloads that get the tensors nearest to them
 
 /// Returns the numbers of rows that may make up a head: that of config.json, or those of usual models.
 Result<std::vector<std::uint32_t>> head_dims_of(const Checkpoint& checkpoint) {
@@ -95,8 +97,9 @@ class Explainer {
     }
     choose_among_equals();
     for (ExplainedPayload& each : out_) ETSTREAM_TRY(explain_without_weights(each));
+    std::size_t described = 0;
     for (ExplainedPayload& each : out_) {
-      if (!each.is_explained()) ETSTREAM_TRY(find_nearest(each));
+      if (!each.is_explained() && ++described <= kMostDescribed) ETSTREAM_TRY(find_nearest(each));
     }
     return std::move(out_);
   }
@@ -137,6 +140,7 @@ class Explainer {
     const std::uint64_t channels = bias.payload.data.size() / sizeof(std::int32_t);
     for (TensorSteps& way : search_.biases(channels)) {
       if (!has_norm_of(weights, way)) continue;
+      ETSTREAM_TRY(search_.count_try());
       way.steps.emplace_back(step);
       ETSTREAM_ASSIGN(const ByteSource made, take_steps(search_.tensors(), way));
       ETSTREAM_ASSIGN(const bool same, same_bytes(made, bias.payload.data));
@@ -180,28 +184,40 @@ class Explainer {
 
   /// Looks for the scales among the payloads of floating-point numbers.
   Result<bool> find_scales(ExplainedPayload& integers) {
-    std::uint64_t count = 0;
-    for (const TensorSteps& part : integers.steps.front()) {
+    for (const ScalarType type :
+         {ScalarType::kFloat32, ScalarType::kBFloat16, ScalarType::kFloat16, ScalarType::kFloat64}) {
       ETSTREAM_ASSIGN(const ByteSource scales,
-                      take_steps(search_.tensors(), *scales_of({part}, ScalarType::kFloat32)));
-      count += scales.size() / sizeof(float);
-    }
-    for (ExplainedPayload& each : out_) {
-      const auto& layout = each.payload.layout;
-      if (!layout || !is_floating_point(layout->scalar_type)) continue;
-      if (each.payload.data.size() != count * item_size(layout->scalar_type)) continue;
-      ETSTREAM_ASSIGN(const bool found, search_.gives_scales(integers.steps.front(), each.payload));
-      if (!found) continue;
-      each.steps.clear();
-      each.payload.are_scales = true;
-      take_scales(integers, each);
+                      take_steps(search_.tensors(), *scales_of(integers.steps.front(), type)));
+      ETSTREAM_ASSIGN(const auto* const known, floats_of(type, scales.size()));
+      if (known->empty()) continue;
+      ETSTREAM_ASSIGN(const ContentHash hash, hash_of(scales));
+      const auto found = known->find(hash);
+      if (found == known->end()) continue;
+      ExplainedPayload& own = out_[found->second];
+      own.steps.clear();
+      own.payload.are_scales = true;
+      take_scales(integers, own);
       return true;
     }
     return false;
   }
 
-  /// Of several tensors that give a payload, takes the one of its name, or the one in its place: as many
-  /// payloads as tensors are in the same order. Others stay possible, so that it is not certain.
+  using ByHash = std::map<ContentHash, std::size_t>;
+
+  /// Returns the payloads of that type and size.
+  Result<const ByHash*> floats_of(ScalarType type, std::uint64_t size) {
+    const auto [there, is_new] = floats_.try_emplace({type, size});
+    for (std::size_t i = 0; i < out_.size() && is_new; ++i) {
+      const WeightPayload& payload = out_[i].payload;
+      if (!payload.layout || payload.layout->scalar_type != type || payload.data.size() != size) continue;
+      ETSTREAM_ASSIGN(const ContentHash hash, hash_of(payload.data));
+      there->second.emplace(hash, i);
+    }
+    return &there->second;
+  }
+
+  /// Takes one of several tensors that give a payload: the one of its name, or the one in its place, if as
+  /// many payloads as tensors have these bytes. If neither tells, all of them may be meant.
   void choose_among_equals() {
     std::map<std::vector<std::size_t>, std::vector<ExplainedPayload*>> groups;
     for (ExplainedPayload& each : out_) {
@@ -209,7 +225,7 @@ class Explainer {
       for (const WeightSteps& steps : each.steps) tensors.push_back(steps.front().tensor);
       std::ranges::sort(tensors,
                         [&](std::size_t a, std::size_t b) { return is_before(name_of(a), name_of(b)); });
-      tensors.erase(std::ranges::unique(tensors).begin(), tensors.end());
+      tensors.erase(std::unique(tensors.begin(), tensors.end()), tensors.end());
       if (tensors.size() > 1) groups[tensors].push_back(&each);
     }
     for (auto& [tensors, payloads] : groups) {
@@ -278,13 +294,13 @@ class Explainer {
     return {};
   }
 
-  static constexpr std::size_t kSamples = 64;
+  static constexpr std::size_t kSamples = 16;
 
   /// Returns the mean difference of some elements; infinity where they can't be compared.
   static Result<double> distance_of(const WeightPayload& payload, const CheckpointTensor& tensor) {
     const ScalarType type = payload.layout->scalar_type;
     const ScalarType other = tensor.layout->scalar_type;
-    constexpr double kFar = std::numeric_limits<double>::infinity();
+    constexpr double kFar = std::numeric_limits<double>::max();
     if (!is_floating_point(type) || !is_floating_point(other)) return kFar;
     ETSTREAM_ASSIGN(const ByteSource ours, convert_floats(payload.data, type, ScalarType::kFloat32));
     ETSTREAM_ASSIGN(const ByteSource theirs, convert_floats(tensor.data, other, ScalarType::kFloat32));
@@ -303,6 +319,7 @@ class Explainer {
   const Checkpoint& checkpoint_;
   OriginSearch search_;
   std::vector<ExplainedPayload> out_;
+  std::map<std::pair<ScalarType, std::uint64_t>, ByHash> floats_;
 };
 
 }  // namespace

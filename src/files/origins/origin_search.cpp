@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/layout/same_bytes.h"
 
@@ -19,9 +20,10 @@ namespace {
 constexpr std::uint64_t kProbe = 64;      // bytes
 constexpr std::size_t kMostPermuted = 4;  // dimensions of more than one element
 constexpr std::size_t kMostParts = 4096;  // that are joined
+constexpr std::uint64_t kMostTries = std::uint64_t{1} << 22;
 
-/// What is symmetric in torchao, and in pt2e's XNNPACKQuantizer; the least scales are torchao's and the
-/// observers'.
+/// Symmetric quantizations of torchao, and of pt2e's XNNPACKQuantizer. The least scales are torchao's, and
+/// that of the observers.
 constexpr float kLeastOfTorchao = std::numeric_limits<float>::min();
 constexpr Quantization kNibbles = {0, -8, 7, kLeastOfTorchao};
 constexpr Quantization kBytes = {0, -128, 127, kLeastOfTorchao};
@@ -30,7 +32,7 @@ constexpr Quantization kObservedBytes = {0, -127, 127, 1.0F / 4096};
 /// Groups of elements that quantizers use, besides rows and whole tensors.
 constexpr std::array<std::uint64_t, 5> kGroups = {32, 64, 128, 256, 16};
 
-/// What torch.nn's batch norms have as epsilon, by default and in usual models. A program does not say it.
+/// Epsilons of torch.nn's batch norms, by default and in usual models. A program does not say its own.
 constexpr std::array kEpsilons = {1e-5F, 1e-3F, 1e-6F, 1e-4F, 2e-5F};
 
 std::uint64_t count_of(const CheckpointTensor& tensor) {
@@ -40,6 +42,12 @@ std::uint64_t count_of(const CheckpointTensor& tensor) {
 bool is_list_of_floats(const CheckpointTensor& tensor) {
   return is_plain(tensor) && tensor.layout->scalar_type == ScalarType::kFloat32 &&
          tensor.layout->sizes.size() == 1;
+}
+
+std::uint64_t size_of(const Checkpoint& checkpoint) {
+  std::uint64_t out = 0;
+  for (const CheckpointTensor& tensor : checkpoint.tensors) out += tensor.data.size();
+  return out;
 }
 
 /// Finds batch norms by the names that torch.nn gives their tensors.
@@ -79,35 +87,54 @@ Result<std::string> probe(const ByteSource& source, bool is_whole) {
   return out;
 }
 
-/// Returns the orders of the dimensions of more than one element, but for the one that they have. The others
-/// stay where they are.
-std::vector<std::vector<std::uint8_t>> permutations(const std::vector<std::int32_t>& sizes) {
-  std::vector<std::uint8_t> long_ones;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] != 1) long_ones.push_back(static_cast<std::uint8_t>(i));
-  }
-  std::vector<std::vector<std::uint8_t>> out;
-  if (long_ones.size() > kMostPermuted) return out;
-  std::vector<std::uint8_t> order = long_ones;
-  while (std::ranges::next_permutation(order).found) {
-    std::vector<std::uint8_t> all(sizes.size());
-    std::iota(all.begin(), all.end(), std::uint8_t{0});
-    for (std::size_t i = 0; i < order.size(); ++i) all[long_ones[i]] = order[i];
-    out.push_back(std::move(all));
+/// Returns `sizes` without those of 1.
+template <class Sizes>
+std::vector<std::uint64_t> long_sizes(const Sizes& sizes) {
+  std::vector<std::uint64_t> out;
+  for (const auto size : sizes) {
+    if (size != 1) out.push_back(static_cast<std::uint64_t>(size));
   }
   return out;
 }
 
-/// Returns the order in which XNNPACK has the weights of a transposed convolution of several groups: output
-/// channels of all groups, the kernel, the input channels of one.
-std::optional<PermuteStep> transposed_groups(const std::vector<std::int32_t>& sizes, std::uint64_t last) {
-  if (sizes.size() < 3 || sizes[0] <= 0 || last == 0) return std::nullopt;
-  const auto inputs = static_cast<std::uint64_t>(sizes[0]);
-  if (inputs % last != 0 || inputs == last) return std::nullopt;
-  PermuteStep out{{0}, inputs / last};
-  for (std::size_t i = 1; i < sizes.size(); ++i) out.order.push_back(static_cast<std::uint8_t>(i + 1));
-  out.order.push_back(1);
+/// Returns the orders of the dimensions of more than one element that give `wanted`, but for the one that
+/// they have. The others stay where they are.
+std::vector<PermuteStep> permutations(const std::vector<std::int32_t>& sizes,
+                                      const std::vector<std::uint64_t>& wanted) {
+  std::vector<std::uint8_t> long_ones;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] != 1) long_ones.push_back(static_cast<std::uint8_t>(i));
+  }
+  std::vector<PermuteStep> out;
+  if (long_ones.size() > kMostPermuted || long_ones.size() != wanted.size()) return out;
+  std::vector<std::uint8_t> order = long_ones;
+  while (std::next_permutation(order.begin(), order.end())) {
+    const auto size_of = [&](std::uint8_t dimension) { return static_cast<std::uint64_t>(sizes[dimension]); };
+    if (!std::ranges::equal(order, wanted, {}, size_of)) continue;
+    std::vector<std::uint8_t> all(sizes.size());
+    std::iota(all.begin(), all.end(), std::uint8_t{0});
+    for (std::size_t i = 0; i < order.size(); ++i) all[long_ones[i]] = order[i];
+    out.push_back({std::move(all)});
+  }
   return out;
+}
+
+/// Returns the order in which XNNPACK has the weights of a transposed convolution of several groups, if that
+/// gives `wanted`: output channels of all groups, the kernel, the input channels of one.
+std::optional<PermuteStep> transposed_groups(const std::vector<std::int32_t>& sizes,
+                                             const std::vector<std::uint64_t>& wanted) {
+  if (sizes.size() < 3 || sizes[0] <= 0 || wanted.empty() || wanted.back() == 0) return std::nullopt;
+  const auto inputs = static_cast<std::uint64_t>(sizes[0]);
+  if (inputs % wanted.back() != 0 || inputs == wanted.back()) return std::nullopt;
+  PermuteStep out{{0}, inputs / wanted.back()};
+  std::vector<std::uint64_t> given = {out.groups * static_cast<std::uint64_t>(sizes[1])};
+  for (std::size_t i = 1; i < sizes.size(); ++i) {
+    out.order.push_back(static_cast<std::uint8_t>(i + 1));
+    if (i > 1) given.push_back(static_cast<std::uint64_t>(sizes[i]));
+  }
+  out.order.push_back(1);
+  given.push_back(wanted.back());
+  return long_sizes(given) == wanted ? std::optional(std::move(out)) : std::nullopt;
 }
 
 /// Returns the sizes of what the payload holds, without steps: of integers of 4 bits too.
@@ -155,7 +182,8 @@ OriginSearch::OriginSearch(const Checkpoint& checkpoint, std::vector<std::uint32
     : checkpoint_(checkpoint),
       tensors_(tensors_of(checkpoint.tensors)),
       head_dims_(std::move(head_dims)),
-      norms_(find_norms(checkpoint.tensors)) {}
+      norms_(find_norms(checkpoint.tensors)),
+      budget_(checkpoint.files.empty() ? "the checkpoint" : checkpoint.files.front(), size_of(checkpoint)) {}
 
 std::vector<OriginSearch::Wanted> OriginSearch::wanted(const WeightPayload& payload) {
   if (!payload.layout || payload.data.size() == 0) return {};
@@ -163,7 +191,7 @@ std::vector<OriginSearch::Wanted> OriginSearch::wanted(const WeightPayload& payl
   const std::uint64_t elements = payload.data.size() / item_size(out.type);
   const std::vector<std::uint64_t> sizes = sizes_of(payload);
   out.count = payload.is_of_nibbles ? 2 * elements : elements;
-  out.last = sizes.empty() ? 0 : sizes.back();
+  out.sizes = long_sizes(sizes);
   const bool is_of_bytes = out.type == ScalarType::kInt8 || out.type == ScalarType::kUInt8;
   // One integer, such as a number of batches, is no weight.
   if (!is_of_bytes && !is_floating_point(out.type) && out.count == 1) return {};
@@ -196,8 +224,8 @@ std::vector<OriginSearch::Steps> OriginSearch::orders(const std::vector<std::int
   std::vector<Steps> out;
   if (wanted.kind == Kind::kInOrder || wanted.kind == Kind::kWithNorm) out.emplace_back();
   if (wanted.kind == Kind::kPermuted || wanted.kind == Kind::kWithNorm) {
-    for (auto& order : permutations(sizes)) out.push_back({PermuteStep{std::move(order)}});
-    if (auto groups = transposed_groups(sizes, wanted.last)) out.push_back({*std::move(groups)});
+    for (PermuteStep& order : permutations(sizes, wanted.sizes)) out.push_back({std::move(order)});
+    if (auto groups = transposed_groups(sizes, wanted.sizes)) out.push_back({*std::move(groups)});
   }
   if (wanted.kind == Kind::kRope && !sizes.empty() && sizes.size() <= 2) {
     for (const std::uint32_t head : head_dims_) {
@@ -284,17 +312,26 @@ Result<const OriginSearch::Known*> OriginSearch::known(const Wanted& wanted) {
     const std::uint64_t count = count_of(tensor);
     if (wanted.count != 0 ? count != wanted.count : count % wanted.row != 0) continue;
     for (Steps& steps : ways(i, wanted)) {
+      ETSTREAM_TRY(count_try());
       TensorSteps way{i, std::move(steps)};
       const auto made = take_steps(tensors_, way);
       // A tensor that allows no such steps gives no payload.
       const auto bytes = made ? probe(*made, wanted.count != 0) : made.error();
-      if (bytes)
+      if (bytes) {
         out.emplace(*bytes, std::move(way));
-      else if (bytes.error().code != ErrorCode::kInvalidArgument)
+      } else if (bytes.error().code != ErrorCode::kInvalidArgument) {
         return bytes.error();
+      }
     }
   }
   return &out;
+}
+
+Result<void> OriginSearch::count_try() {
+  if (tries_++ < kMostTries) return {};
+  return error_in(
+      ErrorCode::kTooLarge, checkpoint_.files.empty() ? "the checkpoint" : checkpoint_.files.front(),
+      "expected at most {} ways from its tensors to payloads of their sizes, found more", kMostTries);
 }
 
 Result<bool> OriginSearch::gives_scales(const WeightSteps& steps, const WeightPayload& scales) const {
@@ -320,6 +357,8 @@ Result<std::vector<WeightSteps>> OriginSearch::find_whole(const WeightPayload& p
   std::vector<WeightSteps> out;
   const auto [begin, end] = known->equal_range(bytes);
   for (auto each = begin; each != end; ++each) {
+    // Others that begin like it may be as long.
+    if (each != begin) ETSTREAM_TRY(budget_.spend(payload.data.size()));
     WeightSteps way = {each->second};
     ETSTREAM_ASSIGN(const bool found, gives(way, payload.data, scales));
     if (found) out.push_back(std::move(way));
@@ -335,6 +374,7 @@ Result<std::vector<WeightSteps>> OriginSearch::find_joined(const WeightPayload& 
   if (sizes.empty() || sizes[0] < 2 || wanted.count % sizes[0] != 0) return std::vector<WeightSteps>();
   wanted.row = wanted.count / sizes[0];
   wanted.count = 0;
+  wanted.sizes.clear();
   if (wanted.row == 0) return std::vector<WeightSteps>();
   // A group that is no part of a row would reach across tensors.
   const bool is_quantized = !wanted.quantizations.empty();

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/io/file_budget.h"
 #include "etstream/checkpoint_tensor.h"
 #include "etstream/result.h"
 #include "etstream/scalar_type.h"
@@ -28,7 +29,8 @@ class OriginSearch {
   OriginSearch(const Checkpoint& checkpoint, std::vector<std::uint32_t> head_dims);
 
   /// Returns all that give the bytes of `payload`, and those of its `scales` unless null, by steps of the
-  /// first kind that has any; none if no kind has. Error: that of reading.
+  /// first kind that has any; none if no kind has. Errors: that of reading; kTooLarge after 4 million ways,
+  /// as a hostile file may need.
   [[nodiscard]] Result<std::vector<WeightSteps>> find(const WeightPayload& payload,
                                                       const WeightPayload* scales = nullptr);
 
@@ -38,6 +40,9 @@ class OriginSearch {
 
   /// Returns whether `steps` quantize, and give these scales.
   [[nodiscard]] Result<bool> gives_scales(const WeightSteps& steps, const WeightPayload& scales) const;
+
+  /// Counts a way that is tried. Error: kTooLarge after 4 million.
+  [[nodiscard]] Result<void> count_try();
 
   /// Finds the checkpoint's tensors.
   [[nodiscard]] const FindTensor& tensors() const noexcept { return tensors_; }
@@ -54,9 +59,9 @@ class OriginSearch {
     std::vector<Quantization> quantizations;  // that may give them; empty for other elements than integers
     bool channels_are_outermost = true;       // of those that have scales
     std::uint64_t row = 0;                    // of a part: how many elements it has a multiple of
-    std::uint64_t last = 0;                   // the size of the last dimension; 0 if it is not known
+    std::vector<std::uint64_t> sizes;         // that are not 1; empty if they do not matter
 
-    auto operator<=>(const Wanted&) const = default;
+    auto operator<=>(const Wanted&) const = default;  // NOLINT(modernize-use-nullptr)
   };
   using Known = std::multimap<std::string, TensorSteps>;  // by some bytes of the result
 
@@ -76,6 +81,8 @@ class OriginSearch {
   std::vector<std::uint32_t> head_dims_;
   std::vector<NormStep> norms_;  // the batch norms of the checkpoint
   std::map<Wanted, Known> known_;
+  std::uint64_t tries_ = 0;
+  FileBudget budget_;  // for comparing payloads with several tensors
 };
 
 }  // namespace etstream

@@ -140,7 +140,7 @@ class Angle {
       is_followed_ = is_clear;
       return;
     }
-    // Of the angles that have this value, the one nearest to what is expected.
+    // Two angles in each turn have this value; the one nearest to what is expected counts.
     constexpr double kTurn = 2 * std::numbers::pi;
     const double expected = step_ * number;
     const double other = is_cosine ? -angle : std::numbers::pi - angle;

@@ -44,7 +44,7 @@ struct QuantizeStep {
 struct ScalesStep {
   Quantization how;
 };
-/// What a batch norm makes of the tensor: see batch_norm.h.
+/// Takes a batch norm into the tensor: see batch_norm.h.
 struct NormStep {
   enum class Part : std::uint8_t {
     kWeights,            // of the weights before it, whose channels are dimension `axis`

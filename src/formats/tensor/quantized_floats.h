@@ -25,7 +25,7 @@ struct Quantization {
   bool high_is_first =
       false;  // of two integers in a byte, the first is in the high half, or else in the low one
 
-  friend auto operator<=>(const Quantization&, const Quantization&) = default;
+  friend auto operator<=>(const Quantization&, const Quantization&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
 /// Returns the integers that the float32 in `floats` become: int8, or, if the range has 16, two a byte, each
