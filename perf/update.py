@@ -4,7 +4,8 @@
     ETSTREAM=PATH python update.py [--quick] SCRATCH_FOLDER
 
 The pairs are made from the weights of MiniLM: all weights moved by a random step, in proportion to the deviation of
-each tensor; a LoRA of rank 8 merged into the attention; one layer moved; the same weights under another layout. XOR
+each tensor; a LoRA of rank 8 merged into the attention; one layer moved; the same weights under another layout. Those
+in 8da4w are programs for XNNPACK, which reweight makes. XOR
 planes are what is left of two tensors by XOR, in planes of bytes, each coded by zstd. bsdiff takes 17 times the
 memory of a file, and is measured on files of up to 64 MiB, if it is installed. The speed is bytes of the new file in
 a second of the time from start to end, with the default number of threads and without a sync.
@@ -93,6 +94,11 @@ def pairs(cache: Path, folder: Path) -> list[Pair]:
         quietly(ETSTREAM, "ptd", out[-5].new, "-o", ptd)
         out.append(Pair(f"small step, as .ptd, {dtype}", old, ptd))
     program = files["8da4w, groups of 32"]
+    for name in changes:
+        was, now = folder / "old-fp32.safetensors", folder / f"{name}-fp32.safetensors".replace(" ", "-")
+        new = folder / f"{name}-8da4w.pte".replace(" ", "-")
+        quietly(ETSTREAM, "reweight", program, "--was", was, "--now", now, "-o", new)
+        out.append(Pair(f"{name}, 8da4w", program, new))
     without, constants = folder / "without.pte", folder / "constants.ptd"
     quietly(ETSTREAM, "pte", program, "--constants-to", constants, "-o", without)
     out.append(Pair("constants moved out, 8da4w", program, constants))

@@ -84,8 +84,8 @@ struct PackedSummary {
 
 /// Options of packing and unpacking.
 struct PackOptions {
-  /// The threads that code, at most 64; 0 for one a processor, but at most 4. Each takes up to 4 MiB, and all
-  /// else up to 16 MiB. The bytes that are written do not depend on it.
+  /// The threads that code, at most 64; 0 for one a processor, but at most 4. Each takes up to 4 MiB, or 6
+  /// MiB with a base, and all else up to 16 MiB. The bytes that are written do not depend on it.
   unsigned threads = 0;
 };
 

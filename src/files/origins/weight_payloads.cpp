@@ -12,6 +12,7 @@
 #include "core/io/file_budget.h"
 #include "etstream/program_graph.h"
 #include "etstream/program_metadata.h"
+#include "flatbuffer/table_reader.h"
 #include "formats/pte/backends/vulkan_payload.h"
 #include "formats/pte/backends/xnnpack_payload.h"
 #include "formats/pte/backends/xnnpack_uses.h"
@@ -45,6 +46,7 @@ class PayloadReader {
       ETSTREAM_TRY(add_values(graph));
       ETSTREAM_TRY(add_delegates(graph));
     }
+    ETSTREAM_TRY(add_names_of_tensors());
     for (const auto& [key, named] : by_key_) {
       if (!key.starts_with(kMetadataPrefix))
         static_cast<void>(add_named(key, text("named data {}", quote(key))));
@@ -115,6 +117,24 @@ class PayloadReader {
     if (!begin) return;
     auto digits = characters.slice(*begin, kHashSize);
     if (digits) out_[place].hashes.push_back(*std::move(digits));
+  }
+
+  /// Adds the hashes in the program that are names of tensors in a tensor data file.
+  Result<void> add_names_of_tensors() {
+    const pte::Program& program = program_.model();
+    const auto& fields = program.fields().extra_tensor_info;
+    ETSTREAM_ASSIGN(const auto tensors, read_tensors(program));
+    std::set<std::uint64_t> seen;  // tables, which tensors may share
+    for (const ProgramTensor& tensor : tensors) {
+      if (!tensor.is_external || !tensor.extra_position || !hash_in(tensor.name)) continue;
+      if (!seen.insert(*tensor.extra_position).second) continue;
+      ETSTREAM_ASSIGN(const TableView table, program.view().table(*tensor.extra_position));
+      ETSTREAM_ASSIGN(
+          const ByteSource characters,
+          TableReader(program.view(), table, fields.index()).characters(fields.fully_qualified_name));
+      add_hash(places_.at(by_key_.at(tensor.name).data.place()), tensor.name, characters);
+    }
+    return {};
   }
 
   Result<void> add_values(const ProgramGraph& graph) {
