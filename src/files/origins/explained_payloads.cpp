@@ -68,7 +68,8 @@ class Explainer {
             std::vector<std::uint32_t> head_dims)
       : checkpoint_(checkpoint), search_(checkpoint, std::move(head_dims)) {
     for (WeightPayload& payload : payloads)
-      out_.push_back({.payload = std::move(payload), .steps = {}, .constant = {}, .nearest = {}});
+      out_.push_back(
+          {.payload = std::move(payload), .steps = {}, .equals = {}, .constant = {}, .nearest = {}});
   }
 
   Result<std::vector<ExplainedPayload>> run() {
@@ -257,6 +258,12 @@ class Explainer {
       const bool is_named = checkpoint_.tensors[each.steps.front().front().tensor].name == each.payload.name;
       if (!may_be || is_named) return {};
     }
+    if (each.payload.bias_of) {
+      // Other numbers than zeros are weights, however few they are.
+      const ByteSource& data = each.payload.data;
+      ETSTREAM_ASSIGN(const bool are_zeros, same_bytes(data, ByteSource::zeros(data.size())));
+      if (!are_zeros) return {};
+    }
     ETSTREAM_ASSIGN(each.constant, describe_weight_free(each.payload.data, *each.payload.layout));
     return {};
   }
@@ -307,7 +314,7 @@ class Explainer {
     const std::uint64_t count = ours.size() / sizeof(float);
     double sum = 0;
     for (std::size_t i = 0; i < kSamples; ++i) {
-      const std::uint64_t at = count / kSamples * i * sizeof(float);
+      const std::uint64_t at = count * i / kSamples * sizeof(float);
       std::array<float, 2> numbers{};
       ETSTREAM_TRY(ours.read_at(at, std::as_writable_bytes(std::span(numbers).first(1))));
       ETSTREAM_TRY(theirs.read_at(at, std::as_writable_bytes(std::span(numbers).last(1))));

@@ -182,7 +182,8 @@ Result<std::string> as_positions(const Numbers& numbers, std::uint64_t columns, 
 
 Result<std::string> describe_weight_free(const ByteSource& data, const TensorLayout& layout) {
   const auto numbers = Numbers::open(data, layout.scalar_type);
-  if (!numbers || numbers->size() == 0) return std::string();
+  if (!numbers) return std::string();
+  if (numbers->size() == 0) return std::string("no elements");
   const bool is_float = is_floating_point(layout.scalar_type);
   ETSTREAM_ASSIGN(std::string out, as_mask(*numbers, is_float));
   if (out.empty()) {

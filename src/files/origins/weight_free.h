@@ -11,9 +11,9 @@
 
 namespace etstream {
 
-/// Describes the elements of `data` if no weights can be behind them: "zeros", "the number 0.125", "numbers
-/// from 0 in steps of 1", "a mask of 2 values", "cosines of positions". Returns "" for others. Reads the data
-/// up to 3 times. Error: that of reading.
+/// Describes the elements of `data` if no weights can be behind them: "no elements", "the number 0.125",
+/// "numbers from 0 in steps of 1", "a mask of 0 and 1", "cosines of positions". Returns "" for others. Reads
+/// the data up to 3 times. Error: that of reading.
 [[nodiscard]] Result<std::string> describe_weight_free(const ByteSource& data, const TensorLayout& layout);
 
 }  // namespace etstream

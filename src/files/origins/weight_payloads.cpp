@@ -51,6 +51,8 @@ class PayloadReader {
       if (!key.starts_with(kMetadataPrefix))
         static_cast<void>(add_named(key, text("named data {}", quote(key))));
     }
+    // Tensors keep their names, even those that are hashes.
+    for (const std::size_t place : by_name_) out_[place].hashes.clear();
     return std::move(out_);
   }
 
@@ -149,7 +151,7 @@ class PayloadReader {
       if (is_external && !by_key_.contains(value.name))
         return missing(value.name, text("method {}", quote(graph.method)));
       if (is_external) {
-        static_cast<void>(add_named(value.name, text("tensor {}", name)));
+        by_name_.insert(add_named(value.name, text("tensor {}", name)));
         continue;
       }
       if (value.data.size() == 0) continue;
@@ -235,6 +237,7 @@ class PayloadReader {
   FileBudget budget_;
   std::map<std::string, Named> by_key_;
   std::set<std::string> asked_;
+  std::set<std::size_t> by_name_;  // the places of what tensors ask for
   std::set<SourcePlace> delegates_;
   std::map<SourcePlace, std::size_t> places_;
   std::vector<WeightPayload> out_;

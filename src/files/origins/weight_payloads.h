@@ -33,7 +33,8 @@ struct WeightPayload {
   std::optional<std::size_t> scales = {};       // the place among the payloads of the scales of its integers
   std::optional<std::size_t> bias_of = {};      // the place of the weights with which a node adds it
   std::optional<float> input_scale = {};        // of that node's input
-  /// The SHA-256 of the data as 64 characters, wherever the files have it as a key.
+  /// The SHA-256 of the data as 64 characters, wherever the files have it as a key that only delegates ask
+  /// for.
   std::vector<ByteSource> hashes = {};
 };
 

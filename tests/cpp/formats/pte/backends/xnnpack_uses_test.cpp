@@ -5,74 +5,14 @@
 
 #include <doctest/doctest.h>
 
-#include <cstring>
-
-#include "file_bytes.h"
+#include "formats/pte/backends/made_xnnpack_payload.h"
 #include "test_sources.h"
-#include "xnnpack_graph_generated.h"
 
 namespace etstream::xnnpack_uses_test {
 namespace {
 
-using namespace xnnpack_graph;  // NOLINT: the generated types are what this file is about
-
-/// Adds a constant, and returns its number.
-std::uint32_t add_constant(XNNGraphT& graph, const std::string& key, std::uint64_t size) {
-  graph.constant_data.push_back(std::make_unique<ConstantDataOffsetT>());
-  graph.constant_data.back()->named_key = key;
-  graph.constant_data.back()->size = size;
-  return static_cast<std::uint32_t>(graph.constant_data.size()) - 1;
-}
-
-XNNTensorValueT tensor_of(std::uint32_t id, XNNDatatype datatype, std::vector<std::uint32_t> dims,
-                          std::uint32_t constant) {
-  XNNTensorValueT out;
-  out.id_out = id;
-  out.datatype = datatype;
-  out.dims = std::move(dims);
-  out.constant_buffer_idx = constant;
-  return out;
-}
-
-void add_value(XNNGraphT& graph, XNNTensorValueT tensor) {
-  graph.xvalues.push_back(std::make_unique<XValueT>());
-  graph.xvalues.back()->xvalue_union.Set(std::move(tensor));
-}
-
-template <class Params>
-void add_quantized(XNNGraphT& graph, const XNNTensorValueT& tensor, std::uint32_t scales) {
-  XNNQuantizedTensorValueT quantized;
-  quantized.tensor_value = std::make_unique<XNNTensorValueT>(tensor);
-  Params params;
-  if constexpr (requires { params.scale_buffer_idx; }) params.scale_buffer_idx = scales;
-  quantized.quant_params.Set(std::move(params));
-  graph.xvalues.push_back(std::make_unique<XValueT>());
-  graph.xvalues.back()->xvalue_union.Set(std::move(quantized));
-}
-
-void add_linear(XNNGraphT& graph, std::uint32_t filter, std::uint32_t bias, std::uint32_t output) {
-  XNNFullyConnectedT linear;
-  linear.filter_id = filter;
-  linear.bias_id = bias;
-  linear.output_id = output;
-  graph.xnodes.push_back(std::make_unique<XNodeT>());
-  graph.xnodes.back()->xnode_union.type = XNodeUnion_XNNFullyConnected;
-  graph.xnodes.back()->xnode_union.value = new XNNFullyConnectedT(std::move(linear));
-}
-
-std::string payload_of(const XNNGraphT& graph) {
-  flatbuffers::FlatBufferBuilder builder;
-  builder.Finish(XNNGraph::Pack(builder, &graph), "XN01");
-  const auto graph_size = static_cast<std::uint32_t>(builder.GetSize());
-  const std::uint32_t start = 32;
-  const std::uint32_t constants = start + graph_size;
-  std::string payload(start, '\0');
-  std::memcpy(payload.data() + 4, "XH00", 4);
-  std::memcpy(payload.data() + 10, &start, 4);
-  std::memcpy(payload.data() + 14, &graph_size, 4);
-  std::memcpy(payload.data() + 18, &constants, 4);
-  return payload + finished(builder) + std::string(16, '\0');
-}
+using namespace made_xnnpack;   // NOLINT: graphs and their parts are what this file is about
+using namespace xnnpack_graph;  // NOLINT
 
 /// Returns a line for each constant: "KEY: USE, LAYOUT", with "in nibbles" for elements of four bits.
 std::string uses(const XNNGraphT& graph) {
@@ -81,7 +21,7 @@ std::string uses(const XNNGraphT& graph) {
   REQUIRE_MESSAGE(found, found.error().message);
   std::string out;
   for (const PayloadConstant& each : found->constants) {
-    CHECK(payload.substr(each.key_position, each.key.size()) == each.key);
+    CHECK(payload.substr(each.position, each.key.size()) == each.key);
     out += each.key + ": " + (each.use.empty() ? "unread" : each.use) + ", " +
            (each.layout ? describe(*each.layout) : "of no layout") +
            (each.is_of_nibbles ? " in nibbles\n" : "\n");
@@ -98,12 +38,6 @@ std::string packings(const XNNGraphT& graph) {
     out += each.node + ": " + each.filter + (each.bias.empty() ? "" : ", " + each.bias) + "\n";
   }
   return out;
-}
-
-XNNGraphT empty_graph() {
-  XNNGraphT graph;
-  add_constant(graph, "placeholder", 0);
-  return graph;
 }
 
 TEST_CASE("constants are told by the node and the role that read them first, with their layout") {
@@ -176,7 +110,8 @@ TEST_CASE("quantized constants have scales, of another type by group, and those 
   const auto by_group = filter(3, XNNDatatype_xnn_datatype_qbint4, "group", 6);
   add_quantized<PerChannelGroupQuantT>(graph, by_group, add_constant(graph, "group's", 12));
   const auto whole = filter(4, XNNDatatype_xnn_datatype_qint8, "whole", 12);
-  add_quantized<PerTensorQuantT>(graph, whole, add_constant(graph, "whole's", 12));
+  add_scaled(graph, whole, PerTensorQuantT());  // whose scale, 0, is not in the graph
+  add_constant(graph, "nothing's", 12);
   for (const std::uint32_t id : {1U, 2U, 3U, 4U}) add_linear(graph, id, 9, 9);
   CHECK(uses(graph) ==
         "channel: filter of XNNFullyConnected 0, int8 [3, 4]\n"
@@ -186,7 +121,81 @@ TEST_CASE("quantized constants have scales, of another type by group, and those 
         "group: filter of XNNFullyConnected 2, uint8 [6] in nibbles\n"
         "group's: scales of filter of XNNFullyConnected 2, bfloat16 [6]\n"
         "whole: filter of XNNFullyConnected 3, int8 [3, 4]\n"
-        "whole's: unread, of no layout\n");
+        "nothing's: unread, of no layout\n");
+}
+
+TEST_CASE("scales may lie in the graph, and constants in the payload") {
+  XNNGraphT graph = empty_graph();
+  const std::string constants = "ABCDEFGHIJKLMNOP";
+  PerTensorQuantT one;
+  one.scale = 0.5F;
+  add_scaled(graph, tensor_of(1, XNNDatatype_xnn_datatype_qint8, {2, 2}, add_inner_constant(graph, 4, 4)),
+             one);
+  PerChannelQuantT two;
+  two.scale = {0.25F, 0.125F};
+  add_scaled(graph, tensor_of(2, XNNDatatype_xnn_datatype_qcint8, {2, 4}, add_inner_constant(graph, 8, 8)),
+             two);
+  // A range that is not in the payload is no constant.
+  add_value(graph, tensor_of(3, XNNDatatype_xnn_datatype_fp32, {2}, add_inner_constant(graph, 12, 8)));
+  add_linear(graph, 1, 9, 9);
+  add_linear(graph, 2, 3, 9);
+  const std::string payload = payload_of(graph, constants);
+  const auto found = read_xnnpack_uses(source_of(payload), "p");
+  REQUIRE_MESSAGE(found, found.error().message);
+  std::string out;
+  for (const PayloadConstant& each : found->constants) {
+    CHECK(each.key.empty());
+    out += each.use + ", " + describe(*each.layout) + "\n";
+  }
+  CHECK(out ==
+        "filter of XNNFullyConnected 0, int8 [2, 2]\n"
+        "filter of XNNFullyConnected 1, int8 [2, 4]\n"
+        "scales of filter of XNNFullyConnected 0, float32 [1]\n"
+        "scales of filter of XNNFullyConnected 1, float32 [2]\n");
+  const auto bytes = [&](std::size_t i) {
+    return payload.substr(static_cast<std::size_t>(found->constants[i].position),
+                          static_cast<std::size_t>(found->constants[i].size));
+  };
+  CHECK(bytes(0) == "EFGH");
+  CHECK(bytes(1) == "IJKLMNOP");
+  CHECK(get_at<float>(bytes(2), 0) == 0.5F);
+  CHECK(get_at<float>(bytes(3), 0) == 0.25F);
+  CHECK(get_at<float>(bytes(3), 4) == 0.125F);
+  CHECK(found->constants[0].scales == 2);
+  CHECK(found->constants[1].scales == 3);
+  CHECK_FALSE(found->constants[0].integers->has_channels);
+  CHECK(found->constants[3].integers->has_channels);
+  CHECK(found->constants[3].integers->sizes == std::vector<std::uint32_t>{2, 4});
+}
+
+TEST_CASE("a bias belongs to the filter of its node, with the scale of the node's input") {
+  XNNGraphT graph = empty_graph();
+  PerTensorQuantT scaled;
+  scaled.scale = 0.75F;
+  add_scaled(graph, tensor_of(0, XNNDatatype_xnn_datatype_qint8, {1, 4}, 0), scaled);
+  add_value(graph, tensor_of(1, XNNDatatype_xnn_datatype_fp32, {1, 4}, 0));
+  PerChannelGroupQuantT groups;
+  groups.group_size = 2;
+  groups.channel_dim = 1;
+  groups.scale_buffer_idx = add_constant(graph, "scales", 12);
+  add_scaled(graph, tensor_of(2, XNNDatatype_xnn_datatype_qbint4, {3, 4}, add_constant(graph, "filter", 6)),
+             groups);
+  add_value(graph, tensor_of(3, XNNDatatype_xnn_datatype_qint32, {3}, add_constant(graph, "bias", 12)));
+  add_value(graph, tensor_of(4, XNNDatatype_xnn_datatype_fp32, {3}, add_constant(graph, "other", 12)));
+  add_linear(graph, 2, 3, 9, 0);
+  add_linear(graph, 2, 4, 9, 1);
+  const auto found = read_xnnpack_uses(source_of(payload_of(graph)), "p");
+  REQUIRE_MESSAGE(found, found.error().message);
+  const auto& constants = found->constants;
+  REQUIRE(constants.size() == 4);
+  CHECK(constants[1].scales == 0);
+  CHECK(constants[1].integers->group == 2);
+  CHECK(constants[1].integers->channel_dim == 1);
+  CHECK_FALSE(constants[1].bias_of);
+  CHECK(constants[2].bias_of == 1);
+  CHECK(constants[2].input_scale == 0.75F);
+  CHECK(constants[3].bias_of == 1);
+  CHECK_FALSE(constants[3].input_scale);
 }
 
 }  // namespace

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "files/origins/explained_payloads.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "files/origins/made_network.h"
+#include "test_errors.h"
+
+namespace etstream::explained_payloads_test {
+namespace {
+
+using made::Place;
+
+/// Returns the origins of a program's payloads, whose data files these are.
+WeightOrigins explained(const made::Program& program, const Checkpoint& checkpoint,
+                        const std::string& data = "") {
+  std::vector<TensorDataFile> files;
+  if (!data.empty()) files.push_back(made::opened_data(data));
+  std::vector<const TensorDataFile*> all;
+  for (const TensorDataFile& file : files) all.push_back(&file);
+  const auto payloads = explain_payloads(made::opened(made::file(program)), all, checkpoint);
+  REQUIRE_MESSAGE(payloads, full_message(payloads.error()));
+  return origins_of(*payloads, checkpoint);
+}
+
+/// Describes a payload's origin: "a, transposed; or b; or the number 0 everywhere; near c".
+std::string described(const PayloadOrigin& origin) {
+  std::string out;
+  for (const TensorOrigin& tensor : origin.tensors) {
+    out += (out.empty() ? "" : "; then ") + tensor.tensor;
+    for (const std::string& step : tensor.steps) out += ", " + step;
+  }
+  for (const std::string& other : origin.equals) out += "; or " + other;
+  if (!origin.constant.empty()) out += (out.empty() ? "" : "; or ") + origin.constant;
+  for (const std::string& near : origin.nearest) out += "; near " + near;
+  return out;
+}
+
+std::string lines(const WeightOrigins& origins) {
+  std::string out;
+  for (const PayloadOrigin& each : origins.payloads) out += described(each) + "\n";
+  return out;
+}
+
+Checkpoint of_tensors(std::vector<CheckpointTensor> tensors) { return {{}, std::move(tensors)}; }
+
+TEST_CASE("each payload of a network is explained, scales by their integers and biases by both") {
+  const Checkpoint weights = made::checkpoint(1);
+  const WeightOrigins origins = explained(made::program_of(weights), weights, made::data_of(weights));
+  CHECK(
+      exactly(lines(origins)) ==
+      exactly("table\n"
+              "state\n"
+              "outside\n"
+              "numbers from 0 in steps of 1\n"
+              "first.weight, quantized to integers from -8 to 7, 16 a scale\n"
+              "first.weight, the scales of integers from -8 to 7, 16 a scale, cast to bfloat16\n"
+              "first.bias\n"
+              "second.weight, quantized to integers from -127 to 127, 8 a scale\n"
+              "second.bias, quantized to integers of 32 bits, by the weights' scales and that of the input, "
+              "0.0625\n"
+              "second.weight, the scales of integers from -127 to 127, 8 a scale\n"
+              "second.bias, the scales of integers of 32 bits, by the weights' scales and that of the input, "
+              "0.0625\n"));
+  CHECK(origins.are_explained());
+  CHECK(origins.unused == std::vector<std::string>{"unused.weight"});
+}
+
+TEST_CASE("what another checkpoint does not explain has the nearest tensors named") {
+  const Checkpoint weights = made::checkpoint(1);
+  const WeightOrigins origins =
+      explained(made::program_of(weights), made::checkpoint(2), made::data_of(weights));
+  CHECK(exactly(lines(origins)) == exactly("; near table\n; near state\n; near outside\n"
+                                           "numbers from 0 in steps of 1\n"
+                                           "; near first.weight\n"
+                                           "; near second.weight\n"
+                                           "; near first.bias\n"
+                                           "; near second.weight\n"
+                                           "; near second.bias\n\n\n"));
+  CHECK_FALSE(origins.are_explained());
+}
+
+TEST_CASE("the nearest tensors come first, and at most three of them") {
+  std::vector<float> base = made::numbers(64, 1);
+  const auto moved = [&](const std::string& name, float by) {
+    std::vector<float> out = base;
+    for (float& each : out) each += by;
+    return made::tensor(name, {64}, made::bytes_of_numbers(out));
+  };
+  const Checkpoint all = of_tensors({moved("far", 8), moved("near", 0.25F), moved("farther", 16),
+                                     moved("middle", -1), made::tensor("short", {2}, made::floats(2, 4))});
+  made::Program program;
+  program.constants = {{made::bytes_of_numbers(base), {64}}};
+  CHECK(lines(explained(program, all)) == "; near near; near middle; near far\n");
+}
+
+TEST_CASE("integers of an embedding are explained if their scales are among the payloads") {
+  const Checkpoint all = of_tensors({made::tensor("w", {4, 32}, made::floats(128, 1))});
+  Quantization how = {32, -8, 7, std::numeric_limits<float>::min()};
+  how.high_is_first = true;
+  const std::string integers = made::bytes_after(all, 0, {QuantizeStep{how}});
+  const std::string scales = made::bytes_after(all, 0, {ScalesStep{how}});
+  made::Program program;
+  program.constants = {{scales, {4}}, {integers, {4, 16}, "", ScalarType::kUInt8}};
+  CHECK(lines(explained(program, all)) ==
+        "w, the scales of integers from -8 to 7, 32 a scale\n"
+        "w, quantized to integers from -8 to 7, 32 a scale\n");
+  program.constants[0].bytes = made::floats(4, 9);
+  CHECK(lines(explained(program, all)) == "\n\n");
+}
+
+/// Two equal tensors, and a program that has their bytes so often, under these names.
+WeightOrigins with_equals(const std::vector<std::string>& tensors, const std::vector<std::string>& names) {
+  Checkpoint all;
+  for (const std::string& name : tensors) all.tensors.push_back(made::tensor(name, {4}, made::floats(4, 1)));
+  made::Program program;
+  for (const std::string& name : names) program.constants.push_back({made::floats(4, 1), {4}, name});
+  return explained(program, all);
+}
+
+TEST_CASE("of equal tensors, the one of a payload's name is meant") {
+  CHECK(lines(with_equals({"a", "b"}, {"b"})) == "b; or a\n");
+  CHECK(lines(with_equals({"a", "b"}, {"b", "a"})) == "b; or a\na; or b\n");
+}
+
+TEST_CASE("of equal tensors, as many payloads are meant in the order of their names") {
+  CHECK(lines(with_equals({"layers.10.w", "layers.2.w", "layers.1.w"}, {"", "", ""})) ==
+        "layers.1.w; or layers.2.w; or layers.10.w\n"
+        "layers.2.w; or layers.1.w; or layers.10.w\n"
+        "layers.10.w; or layers.1.w; or layers.2.w\n");
+}
+
+TEST_CASE("which of equal tensors is meant stays open where names and numbers do not say it") {
+  const WeightOrigins origins = with_equals({"a", "b", "c"}, {"", ""});
+  CHECK(lines(origins) == "a; or b; or c\na; or b; or c\n");
+  CHECK(origins.are_explained());
+  CHECK(origins.unused.empty());
+}
+
+TEST_CASE("zeros and ones may be a tensor or need none, unless the tensor's name is the payload's") {
+  const std::string ones = made::bytes_of_numbers(std::vector<float>(4, 1));
+  const Checkpoint all = of_tensors({made::tensor("norm.weight", {4}, ones)});
+  made::Program program;
+  program.constants = {{ones, {4}}};
+  CHECK(lines(explained(program, all)) == "norm.weight; or the number 1 everywhere\n");
+  program.constants[0].name = "norm.weight";
+  CHECK(lines(explained(program, all)) == "norm.weight\n");
+  program.constants = {{made::bytes_of_numbers(std::vector<float>{0.5F}), {1}}};
+  CHECK(lines(explained(program, of_tensors({}))) == "the number 0.5\n");
+}
+
+TEST_CASE("what another backend compiled is not explained, whatever it looks like") {
+  made::Program program;
+  program.delegates = {{"OtherBackend", made::floats(4, 1)}};
+  const WeightOrigins origins = explained(program, of_tensors({made::tensor("w", {4}, made::floats(4, 1))}));
+  CHECK(lines(origins) == "\n");
+  CHECK_FALSE(origins.are_explained());
+  CHECK(origins.unused == std::vector<std::string>{"w"});
+}
+
+TEST_CASE("the head of a model's config says which rows are interleaved") {
+  const TemporaryFolder folder;
+  const Checkpoint plain = of_tensors({made::tensor("q", {16, 4}, made::floats(64, 1))});
+  made::Program program;
+  program.constants = {{made::bytes_after(plain, 0, {InterleaveRopeStep{4}}), {16, 4}}};
+  Checkpoint all = plain;
+  all.files = {folder / "model.safetensors"};
+  put_file(folder / "config.json", R"({"head_dim": 4})");
+  CHECK(lines(explained(program, all)) == "q, rows of heads of 4 interleaved for rotary embeddings\n");
+  put_file(folder / "config.json", R"({"head_dim": 8})");
+  CHECK(lines(explained(program, all)) == "; near q\n");
+  // Without a config, heads are of usual sizes, of which 4 is none.
+  CHECK(lines(explained(program, plain)) == "; near q\n");
+}
+
+}  // namespace
+}  // namespace etstream::explained_payloads_test

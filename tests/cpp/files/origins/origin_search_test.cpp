@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "files/origins/origin_search.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "files/origins/made_network.h"
+#include "test_errors.h"
+
+namespace etstream::origin_search_test {
+namespace {
+
+using made::bytes_after;
+using made::layout_of;
+
+WeightPayload payload_of(std::string bytes, TensorLayout layout) {
+  return {.label = "a payload", .name = "", .data = source_of(bytes), .layout = std::move(layout)};
+}
+
+/// Describes ways to a payload: "a, transposed; then b", a line each.
+std::string described(const Checkpoint& checkpoint, const std::vector<WeightSteps>& ways) {
+  std::string out;
+  for (const WeightSteps& way : ways) {
+    std::string line;
+    for (const TensorSteps& part : way) {
+      line += (line.empty() ? "" : "; then ") + checkpoint.tensors[part.tensor].name;
+      for (const WeightStep& step : part.steps) line += ", " + describe(step);
+    }
+    out += line + "\n";
+  }
+  return out;
+}
+
+std::string found(const Checkpoint& checkpoint, const WeightPayload& payload,
+                  const WeightPayload* scales = nullptr) {
+  OriginSearch search(checkpoint, {8, 4});
+  const auto ways = search.find(payload, scales);
+  REQUIRE_MESSAGE(ways, full_message(ways.error()));
+  return described(checkpoint, *ways);
+}
+
+Checkpoint of_tensors(std::vector<CheckpointTensor> tensors) { return {{}, std::move(tensors)}; }
+
+CheckpointTensor random_tensor(const std::string& name, const std::vector<std::int32_t>& sizes,
+                               std::uint64_t seed, ScalarType type = ScalarType::kFloat32) {
+  std::size_t count = 1;
+  for (const std::int32_t size : sizes) count *= static_cast<std::size_t>(size);
+  std::string bytes = made::floats(count, seed);
+  if (type != ScalarType::kFloat32) {
+    bytes = bytes_after(of_tensors({made::tensor(name, sizes, bytes)}), 0, {CastStep{type}});
+  }
+  return made::tensor(name, sizes, bytes, type);
+}
+
+/// What is found of a payload that these steps give of the first tensor.
+std::string found_after(const Checkpoint& checkpoint, std::vector<WeightStep> steps, TensorLayout layout) {
+  return found(checkpoint, payload_of(bytes_after(checkpoint, 0, std::move(steps)), std::move(layout)));
+}
+
+TEST_CASE("a tensor is found as it is, cast, and in other orders") {
+  const Checkpoint all = of_tensors({random_tensor("w", {4, 6}, 1), random_tensor("other", {4, 6}, 2),
+                                     random_tensor("half", {4, 6}, 3, ScalarType::kBFloat16)});
+  CHECK(found_after(all, {}, layout_of(ScalarType::kFloat32, {4, 6})) == "w\n");
+  CHECK(found_after(all, {CastStep{ScalarType::kBFloat16}}, layout_of(ScalarType::kBFloat16, {4, 6})) ==
+        "w, cast to bfloat16\n");
+  CHECK(found_after(all, {PermuteStep{{1, 0}}}, layout_of(ScalarType::kFloat32, {6, 4})) ==
+        "w, transposed\n");
+  const std::string wide = bytes_after(all, 2, {CastStep{ScalarType::kFloat32}});
+  CHECK(found(all, payload_of(wide, layout_of(ScalarType::kFloat32, {24}))) == "half, cast to float32\n");
+  // Only the last element differs from a tensor's, or one that is not among the first looked at.
+  for (const std::size_t at : {std::size_t{95}, std::size_t{50}}) {
+    std::string almost = bytes_after(all, 0, {});
+    almost[at] = static_cast<char>(almost[at] ^ 1);
+    CHECK(found(all, payload_of(almost, layout_of(ScalarType::kFloat32, {4, 6}))).empty());
+  }
+  CHECK(found(all, payload_of("", layout_of(ScalarType::kFloat32, {0}))).empty());
+}
+
+TEST_CASE("a large payload is compared in full") {
+  const Checkpoint all = of_tensors({random_tensor("w", {300}, 1)});
+  for (const std::size_t at : {std::size_t{0}, std::size_t{400}, std::size_t{640}, std::size_t{1199}}) {
+    std::string almost = bytes_after(all, 0, {});
+    almost[at] = static_cast<char>(almost[at] ^ 1);
+    CHECK(found(all, payload_of(almost, layout_of(ScalarType::kFloat32, {300}))).empty());
+  }
+  CHECK(found_after(all, {}, layout_of(ScalarType::kFloat32, {300})) == "w\n");
+}
+
+TEST_CASE("convolutions are found in XNNPACK's orders") {
+  const Checkpoint all =
+      of_tensors({random_tensor("w", {6, 4, 3, 2}, 1), random_tensor("d", {6, 1, 3, 2}, 2)});
+  CHECK(found_after(all, {PermuteStep{{0, 2, 3, 1}}}, layout_of(ScalarType::kFloat32, {6, 3, 2, 4})) ==
+        "w, dimensions in the order [0, 2, 3, 1]\n");
+  CHECK(found_after(all, {PermuteStep{{0, 2, 3, 4, 1}, 3}}, layout_of(ScalarType::kFloat32, {12, 3, 2, 2})) ==
+        "w, dimensions in the order [0, 2, 3, 4, 1], of 3 groups\n");
+  // Dimensions of one element need no order.
+  const std::string depthwise = bytes_after(all, 1, {PermuteStep{{1, 2, 3, 0}}});
+  CHECK(found(all, payload_of(depthwise, layout_of(ScalarType::kFloat32, {1, 3, 2, 6}))) ==
+        "d, dimensions in the order [2, 1, 3, 0]\n");
+}
+
+TEST_CASE("rows of heads are found interleaved") {
+  const Checkpoint all = of_tensors({random_tensor("q", {16, 4}, 1)});
+  CHECK(found_after(all, {InterleaveRopeStep{8}}, layout_of(ScalarType::kFloat32, {16, 4})) ==
+        "q, rows of heads of 8 interleaved for rotary embeddings\n");
+  CHECK(found_after(all, {InterleaveRopeStep{16}}, layout_of(ScalarType::kFloat32, {16, 4})).empty());
+}
+
+TEST_CASE("tensors are found joined by rows") {
+  const Checkpoint all = of_tensors({random_tensor("q", {8, 4}, 1), random_tensor("k", {4, 4}, 2),
+                                     random_tensor("v", {4, 4}, 3), random_tensor("b", {3}, 4)});
+  const TensorLayout layout = layout_of(ScalarType::kFloat32, {16, 4});
+  const std::string joined = bytes_after(all, WeightSteps{{0, {}}, {1, {}}, {2, {}}});
+  CHECK(found(all, payload_of(joined, layout)) == "q; then k; then v\n");
+  const WeightSteps interleaved = {{0, {InterleaveRopeStep{8}}}, {1, {InterleaveRopeStep{4}}}, {2, {}}};
+  CHECK(found(all, payload_of(bytes_after(all, interleaved), layout)) ==
+        "q, rows of heads of 8 interleaved for rotary embeddings; then k, rows of heads of 4 interleaved for "
+        "rotary embeddings; then v\n");
+  const std::string rest = joined.substr(0, 12 * 16) + made::floats(16, 9);
+  CHECK(found(all, payload_of(rest, layout)).empty());
+  // A part must be whole.
+  CHECK(found(all, payload_of(joined.substr(0, 14 * 16), layout_of(ScalarType::kFloat32, {14, 4}))).empty());
+}
+
+/// A payload of integers with their scales, as a graph describes them.
+struct Quantized {
+  WeightPayload integers;
+  WeightPayload scales;
+};
+
+Quantized quantized(const Checkpoint& checkpoint, const WeightSteps& steps, ScaledIntegers integers,
+                    std::vector<std::int32_t> sizes, ScalarType type = ScalarType::kFloat32) {
+  const std::string bytes = bytes_after(checkpoint, steps);
+  const std::string scales = bytes_after(checkpoint, *scales_of(steps, type));
+  Quantized out{
+      payload_of(bytes, layout_of(ScalarType::kInt8, std::move(sizes))),
+      payload_of(scales, layout_of(type, {static_cast<std::int32_t>(scales.size() / item_size(type))}))};
+  out.integers.integers = std::move(integers);
+  return out;
+}
+
+constexpr float kLeast = std::numeric_limits<float>::min();
+
+TEST_CASE("integers of 8 bits are found with the scales of rows and of tensors") {
+  const Checkpoint all = of_tensors({random_tensor("w", {4, 6}, 1)});
+  const WeightSteps by_row = {{0, {QuantizeStep{{6, -128, 127, kLeast}}}}};
+  Quantized rows = quantized(all, by_row, {{4, 6}, 0, 0, true}, {4, 6});
+  CHECK(found(all, rows.integers, &rows.scales) == "w, quantized to integers from -128 to 127, 6 a scale\n");
+  const WeightSteps whole = {{0, {QuantizeStep{{24, -127, 127, 1.0F / 4096}}}}};
+  Quantized tensor = quantized(all, whole, {{4, 6}, 0, 0, false}, {4, 6});
+  CHECK(found(all, tensor.integers, &tensor.scales) ==
+        "w, quantized to integers from -127 to 127, 24 a scale\n");
+  // Scales that do not follow from the weights leave the integers unexplained, and so do none.
+  WeightPayload other = rows.scales;
+  other.data = source_of(made::floats(4, 7));
+  CHECK(found(all, rows.integers, &other).empty());
+  other.layout.reset();
+  CHECK(found(all, rows.integers, &other).empty());
+  // Without scales, both of a row and of all are tried.
+  rows.integers.integers.reset();
+  CHECK(found(all, rows.integers) == "w, quantized to integers from -128 to 127, 6 a scale\n");
+  tensor.integers.integers.reset();
+  CHECK(found(all, tensor.integers) == "w, quantized to integers from -127 to 127, 24 a scale\n");
+}
+
+TEST_CASE("integers of a convolution are ordered before or after their scales are taken") {
+  const Checkpoint all = of_tensors({random_tensor("w", {4, 3, 2}, 1)});
+  const WeightSteps outermost = {{0, {PermuteStep{{0, 2, 1}}, QuantizeStep{{6, -127, 127, 1.0F / 4096}}}}};
+  const Quantized ordered = quantized(all, outermost, {{4, 2, 3}, 0, 0, true}, {4, 2, 3});
+  CHECK(found(all, ordered.integers, &ordered.scales) ==
+        "w, dimensions in the order [0, 2, 1], quantized to integers from -127 to 127, 6 a scale\n");
+  const WeightSteps innermost = {{0, {QuantizeStep{{6, -127, 127, 1.0F / 4096}}, PermuteStep{{1, 2, 0}}}}};
+  const Quantized behind = quantized(all, innermost, {{3, 2, 4}, 2, 0, true}, {3, 2, 4});
+  CHECK(found(all, behind.integers, &behind.scales) ==
+        "w, quantized to integers from -127 to 127, 6 a scale, dimensions in the order [1, 2, 0]\n");
+}
+
+TEST_CASE("integers of 4 bits are found, with bfloat16 scales of groups") {
+  const Checkpoint all = of_tensors({random_tensor("w", {4, 32}, 1)});
+  const WeightSteps groups = {{0, {QuantizeStep{{16, -8, 7, kLeast}}}}};
+  Quantized made = quantized(all, groups, {{4, 32}, 0, 16, true}, {64}, ScalarType::kBFloat16);
+  made.integers.layout = layout_of(ScalarType::kUInt8, {64});
+  made.integers.is_of_nibbles = true;
+  CHECK(found(all, made.integers, &made.scales) == "w, quantized to integers from -8 to 7, 16 a scale\n");
+  // An embedding's are bytes with the first in the high half.
+  Quantization high = {32, -8, 7, kLeast};
+  high.high_is_first = true;
+  CHECK(found_after(all, {QuantizeStep{high}}, layout_of(ScalarType::kUInt8, {4, 16})) ==
+        "w, quantized to integers from -8 to 7, 32 a scale\n");
+}
+
+TEST_CASE("tensors in bfloat16 are quantized in it, or in float32") {
+  const Checkpoint all = of_tensors({random_tensor("w", {64, 64}, 5, ScalarType::kBFloat16)});
+  Quantization how = {64, -128, 127, kLeast};
+  for (const bool in_bfloat16 : {false, true}) {
+    how.in_bfloat16 = in_bfloat16;
+    const WeightSteps steps = {{0, {CastStep{ScalarType::kFloat32}, QuantizeStep{how}}}};
+    const Quantized made = quantized(all, steps, {{64, 64}, 0, 0, true}, {64, 64});
+    CHECK(found(all, made.integers, &made.scales) ==
+          "w, cast to float32, quantized to integers from -128 to 127, 64 a scale" +
+              std::string(in_bfloat16 ? ", in bfloat16\n" : "\n"));
+  }
+}
+
+TEST_CASE("joined tensors are quantized by the row") {
+  const Checkpoint all = of_tensors({random_tensor("q", {4, 6}, 1), random_tensor("k", {2, 6}, 2)});
+  const Quantization how = {6, -128, 127, kLeast};
+  const Quantized made =
+      quantized(all, {{0, {QuantizeStep{how}}}, {1, {QuantizeStep{how}}}}, {{6, 6}, 0, 0, true}, {6, 6});
+  CHECK(found(all, made.integers, &made.scales) ==
+        "q, quantized to integers from -128 to 127, 6 a scale; then k, quantized to integers from -128 to "
+        "127, 6 "
+        "a scale\n");
+}
+
+TEST_CASE("weights are found with the batch norm behind them") {
+  std::vector<float> variance = made::numbers(3, 5);
+  for (float& each : variance) each = each * each + 0.5F;
+  const Checkpoint all =
+      of_tensors({random_tensor("conv.weight", {3, 2, 2}, 1), random_tensor("bn.running_mean", {3}, 2),
+                  made::tensor("bn.running_var", {3}, made::bytes_of_numbers(variance)),
+                  random_tensor("bn.weight", {3}, 3), random_tensor("bn.bias", {3}, 4)});
+  NormStep norm{.mean = 1, .variance = 2, .weight = 3, .bias = 4, .epsilon = 1e-3F};
+  CHECK(found_after(all, {norm, PermuteStep{{0, 2, 1}}}, layout_of(ScalarType::kFloat32, {3, 2, 2})) ==
+        "conv.weight, with the batch norm behind it, dimensions in the order [0, 2, 1]\n");
+  norm.part = NormStep::Part::kAsConvolution;
+  CHECK(found(all, payload_of(bytes_after(all, 3, {norm}), layout_of(ScalarType::kFloat32, {3}))) ==
+        "bn.weight, its batch norm as a convolution\n");
+  norm.part = NormStep::Part::kBias;
+  norm.has_bias = false;
+  CHECK(found(all, payload_of(bytes_after(all, 1, {norm}), layout_of(ScalarType::kFloat32, {3})))
+            .starts_with("bn.running_mean, as bias with the rest of its batch norm\n"));
+  // Of 5 epsilons, each tensor of 3 as bias of a convolution or a linear layer, and none.
+  OriginSearch search(all, {});
+  CHECK(search.biases(3).size() == 4 * (1 + 2 * 5) + 2 * 5);
+  CHECK(search.biases(4).empty());
+}
+
+TEST_CASE("all tensors that give a payload are found, in the first kind of steps that has any") {
+  const CheckpointTensor one = random_tensor("w", {4, 4}, 1);
+  CheckpointTensor same = one;
+  same.name = "same";
+  CheckpointTensor turned = one;
+  turned.name = "turned";
+  turned.data = source_of(bytes_after(of_tensors({one}), 0, {PermuteStep{{1, 0}}}));
+  const Checkpoint all = of_tensors({one, same, turned});
+  CHECK(found_after(all, {}, layout_of(ScalarType::kFloat32, {4, 4})) == "w\nsame\n");
+}
+
+TEST_CASE("what no tensor can give is not found, nor a single integer") {
+  CheckpointTensor opaque = random_tensor("opaque", {4}, 1);
+  opaque.layout.reset();
+  CheckpointTensor infinite =
+      made::tensor("infinite", {4}, made::bytes_of_numbers(std::vector<float>(4, INFINITY)));
+  const std::string count("\7\0\0\0\0\0\0\0", 8);
+  const Checkpoint all = of_tensors({opaque, infinite, made::tensor("count", {}, count, ScalarType::kInt64),
+                                     made::tensor("empty", {0}, "")});
+  CHECK(found(all, payload_of(count, layout_of(ScalarType::kInt64, {}))).empty());
+  CHECK(found(all, payload_of(std::string("\1\2\3\4"), layout_of(ScalarType::kInt8, {4}))).empty());
+  WeightPayload without_layout = payload_of(made::floats(4, 1), {});
+  without_layout.layout.reset();
+  CHECK(found(all, without_layout).empty());
+  CHECK(found(all, payload_of(made::floats(4, 1), layout_of(ScalarType::kFloat32, {4}))).empty());
+}
+
+TEST_CASE("a checkpoint that can't be read is an error") {
+  CheckpointTensor broken = random_tensor("w", {4}, 1);
+  broken.data = failing(16, 8);
+  const Checkpoint all = of_tensors({broken});
+  OriginSearch search(all, {});
+  const auto ways = search.find(payload_of(made::floats(4, 1), layout_of(ScalarType::kFloat32, {4})));
+  CHECK(code_of(ways) == exactly("kIo"));
+}
+
+}  // namespace
+}  // namespace etstream::origin_search_test

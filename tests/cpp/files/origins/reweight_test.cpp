@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The files with new weights are those that an export of the network with the new weights gives.
+#include "etstream/reweight.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "files/origins/made_network.h"
+#include "test_errors.h"
+
+namespace etstream::reweight_test {
+namespace {
+
+using made::Place;
+
+/// A program with what reweighting it takes.
+struct Case {
+  made::Program program;
+  Checkpoint was;
+  Checkpoint now;
+  std::string data = {};
+};
+
+/// The program and the tensor data with new weights.
+struct Files {
+  std::string program;
+  std::string data;
+  std::size_t replaced = 0;
+};
+
+Result<Files> reweighted(const Case& given) {
+  std::vector<TensorDataFile> files;
+  if (!given.data.empty()) files.push_back(made::opened_data(given.data));
+  std::vector<const TensorDataFile*> all;
+  for (const TensorDataFile& file : files) all.push_back(&file);
+  const ProgramFile program = made::opened(made::file(given.program));
+  const auto planned = plan(Reweighting{&program, all, &given.was, &given.now});
+  if (!planned) return planned.error();
+  CHECK(planned->weights.size() == files.size());
+  return Files{written(planned->program), files.empty() ? "" : written(planned->weights[0]),
+               planned->replaced};
+}
+
+/// Checks that a case is refused, with this message.
+void check_refused(const Case& given, const std::string& expected) {
+  CHECK(error_of(reweighted(given)) == exactly(expected));
+}
+
+Case network() {
+  const Checkpoint was = made::checkpoint(1);
+  return {made::program_of(was), was, made::checkpoint(2), made::data_of(was)};
+}
+
+CheckpointTensor floats(const std::string& name, std::uint64_t seed, std::int32_t size = 4) {
+  return made::tensor(name, {size}, made::floats(static_cast<std::size_t>(size), seed));
+}
+
+TEST_CASE(
+    "payloads and keys become those of the new weights, in the program, in XNNPACK's payload and the data") {
+  const Case given = network();
+  const auto files = reweighted(given);
+  REQUIRE_MESSAGE(files, full_message(files.error()));
+  const std::string before = made::file(given.program);
+  const std::string expected = made::file(made::program_of(given.now));
+  CHECK((before != expected));
+  CHECK((files->program == expected));
+  CHECK((files->data == made::data_of(given.now)));
+  CHECK(files->replaced == 10);
+}
+
+TEST_CASE("the same weights give the same files") {
+  Case given = network();
+  given.now = given.was;
+  const auto files = reweighted(given);
+  REQUIRE_MESSAGE(files, full_message(files.error()));
+  CHECK((files->program == made::file(given.program)));
+  CHECK((files->data == given.data));
+}
+
+TEST_CASE("what a plan replaces has labels and is counted as payload or as metadata") {
+  const Case given = network();
+  const ProgramFile program = made::opened(made::file(given.program));
+  const TensorDataFile data = made::opened_data(given.data);
+  const auto planned = plan(Reweighting{&program, {&data}, &given.was, &given.now});
+  REQUIRE_MESSAGE(planned, full_message(planned.error()));
+  std::uint64_t weights = 0;
+  std::uint64_t keys = 0;
+  for (const Extent& extent : planned->program.extents) {
+    if (planned->program.labels[extent.label] == "weights") weights += extent.size();
+    if (planned->program.labels[extent.label] == "key") keys += extent.size();
+  }
+  CHECK(keys == 6 * 64);
+  CHECK(weights == 128 + 12 + 64 + 16 + 16 + 8 + 8 + 4 + 4);
+  CHECK(planned->program.metadata_size == keys);
+  CHECK(planned->program.payload_size + keys == planned->program.size);
+  CHECK(planned->origins.payloads.size() == 11);
+}
+
+TEST_CASE("a tensor of another type is cast to that of the old one first") {
+  Case given = network();
+  for (CheckpointTensor& tensor : given.now.tensors) {
+    const Checkpoint one = {{}, {tensor}};
+    tensor.data = source_of(made::bytes_after(one, 0, {CastStep{ScalarType::kBFloat16}}));
+    tensor.layout->scalar_type = ScalarType::kBFloat16;
+  }
+  Checkpoint wide = given.now;
+  for (CheckpointTensor& tensor : wide.tensors) {
+    const Checkpoint one = {{}, {tensor}};
+    tensor.data = source_of(made::bytes_after(one, 0, {CastStep{ScalarType::kFloat32}}));
+    tensor.layout->scalar_type = ScalarType::kFloat32;
+  }
+  const auto files = reweighted(given);
+  REQUIRE_MESSAGE(files, full_message(files.error()));
+  CHECK((files->program == made::file(made::program_of(wide))));
+}
+
+TEST_CASE("tensors are found by name, wherever they are, and those that are not used may be missing") {
+  Case given = network();
+  std::swap(given.now.tensors[made::kTable], given.now.tensors[made::kUnused]);
+  const std::string expected = made::file(made::program_of(made::checkpoint(2)));
+  const auto swapped = reweighted(given);
+  REQUIRE_MESSAGE(swapped, full_message(swapped.error()));
+  CHECK((swapped->program == expected));
+  given.now.tensors.erase(given.now.tensors.begin() + made::kTable);  // where the unused one is now
+  const auto without = reweighted(given);
+  REQUIRE_MESSAGE(without, full_message(without.error()));
+  CHECK((without->program == expected));
+}
+
+TEST_CASE("payloads that the old checkpoint does not explain are refused") {
+  Case given;
+  given.program.constants = {{made::floats(4, 1), {4}, "w"}, {made::floats(6, 2), {6}, "v"}};
+  given.was = {{"old.safetensors"}, {floats("w", 5), floats("u", 6)}};
+  given.now = given.was;
+  check_refused(
+      given,
+      "kUnsupported: old.safetensors: expected weights that explain constant 'w' of method 'forward', "
+      "16 bytes, found that it is made of no tensor exactly; those of as many elements: 'u', 'w'; 1 "
+      "more payload like it");
+  given.program.constants.erase(given.program.constants.begin());
+  check_refused(
+      given,
+      "kUnsupported: old.safetensors: expected weights that explain constant 'v' of method 'forward', "
+      "24 bytes, found that it is made of no tensor, and none has as many elements");
+  given.program.constants.clear();
+  given.program.delegates = {{"OtherBackend", "compiled"}};
+  given.was.files.clear();
+  check_refused(
+      given,
+      "kUnsupported: the checkpoint: expected weights that explain method 'forward', delegate 0 "
+      "(OtherBackend), 8 bytes, found that it holds what its backend compiled, which can't be made of "
+      "weights here");
+}
+
+TEST_CASE("scales that do not follow from the weights are refused, with what they may be") {
+  Case given = network();
+  // The integers are as they were, their scales are others: as HQQ would choose them.
+  for (auto& [key, bytes] : given.program.named_data) {
+    if (key.starts_with("scale_")) bytes[0] = static_cast<char>(bytes[0] ^ 1);
+  }
+  CHECK(error_of(reweighted(given)) ==
+        containing("; scales that were searched for, as HQQ does, or calibrated do not follow from weights"));
+}
+
+TEST_CASE("a tensor that the new checkpoint lacks, or has in another shape or type, is refused") {
+  Case given;
+  given.program.constants = {{made::floats(4, 1), {4}}};
+  given.was = {{"old.safetensors"}, {floats("w", 1)}};
+  given.now = {{"new.safetensors"}, {floats("other", 2)}};
+  check_refused(given,
+                "kInvalidArgument: new.safetensors: expected a tensor 'w' as in old.safetensors, found none");
+  given.now.tensors = {made::tensor("w", {2, 2}, made::floats(4, 2))};
+  check_refused(
+      given,
+      "kInvalidArgument: new.safetensors: tensor 'w': expected float32 [4] as in old.safetensors, found "
+      "float32 [2, 2]");
+  given.now.tensors = {floats("w", 2)};
+  given.now.tensors[0].layout->dim_order = {};
+  CHECK(code_of(reweighted(given)) == exactly("kInvalidArgument"));
+  given.now.tensors[0].layout.reset();
+  given.now.tensors[0].type = "Q4_0";
+  check_refused(
+      given,
+      "kInvalidArgument: new.safetensors: tensor 'w': expected float32 [4] as in old.safetensors, found "
+      "Q4_0");
+  given.now.tensors = {made::tensor("w", {4}, made::floats(4, 2), ScalarType::kInt32)};
+  check_refused(given,
+                "kInvalidArgument: new.safetensors: tensor 'w': expected float32 [4], found int32 [4]");
+}
+
+TEST_CASE("a payload that may be one of several tensors is replaced while they are equal") {
+  Case given;
+  given.program.constants = {{made::floats(4, 1), {4}}};
+  given.was = {{"old.safetensors"}, {floats("a", 1), floats("b", 1)}};
+  given.now = {{"new.safetensors"}, {floats("a", 2), floats("b", 2)}};
+  const auto files = reweighted(given);
+  REQUIRE_MESSAGE(files, full_message(files.error()));
+  made::Program expected;
+  expected.constants = {{made::floats(4, 2), {4}}};
+  CHECK((files->program == made::file(expected)));
+  given.now.tensors[1] = floats("b", 3);
+  check_refused(
+      given,
+      "kInvalidArgument: new.safetensors: constant 'value 1' of method 'forward' may be 'a' or 'b', "
+      "which were equal and differ now");
+}
+
+TEST_CASE("ones that may be a tensor or none must stay ones") {
+  const std::string ones = made::bytes_of_numbers(std::vector<float>(4, 1));
+  Case given;
+  given.program.constants = {{ones, {4}}};
+  given.was = {{"old.safetensors"}, {made::tensor("norm", {4}, ones)}};
+  given.now = given.was;
+  given.now.files = {"new.safetensors"};
+  CHECK(reweighted(given));
+  given.now.tensors = {floats("norm", 2)};
+  check_refused(
+      given,
+      "kInvalidArgument: new.safetensors: constant 'value 1' of method 'forward' may be 'norm' or the "
+      "number 1 everywhere, which were equal and differ now");
+}
+
+TEST_CASE("two payloads that become equal are refused where hashes are their keys") {
+  Case given;
+  const auto named = [](std::uint64_t seed) {
+    return std::pair{made::hash_of(made::floats(4, seed)), made::floats(4, seed)};
+  };
+  using namespace made_xnnpack;   // NOLINT: their names are what this is about
+  using namespace xnnpack_graph;  // NOLINT
+  XNNGraphT graph = empty_graph();
+  given.program.named_data = {named(1), named(2)};
+  for (const std::uint32_t id : {1U, 2U}) {
+    const std::string& key = given.program.named_data[id - 1].first;
+    add_value(graph, tensor_of(id, XNNDatatype_xnn_datatype_fp32, {4}, add_constant(graph, key, 16)));
+  }
+  add_linear(graph, 1, 2, 9);
+  given.program.delegates = {{"XnnpackBackend", payload_of(graph)}};
+  given.was = {{"old.safetensors"}, {floats("a", 1), floats("b", 2)}};
+  given.now = {{"new.safetensors"}, {floats("a", 3), floats("b", 4)}};
+  CHECK(reweighted(given));
+  given.now.tensors[1] = floats("b", 3);
+  check_refused(
+      given,
+      "kInvalidArgument: bad: expected filter of XNNFullyConnected 0 in method 'forward', delegate 0 "
+      "(XnnpackBackend) and bias of XNNFullyConnected 0 in method 'forward', delegate 0 (XnnpackBackend) "
+      "to differ, found the same bytes for both in new.safetensors: an export would store them once");
+}
+
+TEST_CASE("weights that can't be quantized are refused") {
+  Case given = network();
+  std::vector<float> infinite = made::numbers(128, 1);
+  infinite[5] = std::numeric_limits<float>::infinity();
+  given.now.tensors[made::kWeight] = made::tensor("first.weight", {4, 32}, made::bytes_of_numbers(infinite));
+  CHECK(
+      error_of(reweighted(given)) ==
+      exactly("kInvalidArgument: memory: elements 0 to 15 of a tensor are to be quantized: expected numbers, "
+              "found an infinity or a NaN"));
+}
+
+}  // namespace
+}  // namespace etstream::reweight_test
