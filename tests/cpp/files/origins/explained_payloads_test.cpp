@@ -81,7 +81,9 @@ TEST_CASE("what another checkpoint does not explain has the nearest tensors name
                                            "; near second.weight\n"
                                            "; near first.bias\n"
                                            "; near second.weight\n"
-                                           "; near second.bias\n\n\n"));
+                                           "; near second.bias\n"
+                                           "the number 0.006781765725463629\n"
+                                           "the number 0.0004238603578414768\n"));
   CHECK_FALSE(origins.are_explained());
 }
 
@@ -111,7 +113,7 @@ TEST_CASE("integers of an embedding are explained if their scales are among the 
         "w, the scales of integers from -8 to 7, 32 a scale\n"
         "w, quantized to integers from -8 to 7, 32 a scale\n");
   program.constants[0].bytes = made::floats(4, 9);
-  CHECK(lines(explained(program, all)) == "\n\n");
+  CHECK(lines(explained(program, all)) == "\n; near w\n");
 }
 
 /// Two equal tensors, and a program that has their bytes so often, under these names.
@@ -152,6 +154,29 @@ TEST_CASE("zeros and ones may be a tensor or need none, unless the tensor's name
   CHECK(lines(explained(program, all)) == "norm.weight\n");
   program.constants = {{made::bytes_of_numbers(std::vector<float>{0.5F}), {1}}};
   CHECK(lines(explained(program, of_tensors({}))) == "the number 0.5\n");
+}
+
+TEST_CASE("a bias that no tensor gives is weights, however few numbers it has, unless it is zeros") {
+  using namespace made_xnnpack;   // NOLINT: their names are what this is about
+  using namespace xnnpack_graph;  // NOLINT
+  const Checkpoint all = of_tensors({made::tensor("w", {1, 4}, made::floats(4, 1))});
+  for (const float number : {0.5F, 0.0F}) {
+    XNNGraphT graph = empty_graph();
+    add_value(graph, tensor_of(1, XNNDatatype_xnn_datatype_fp32, {1, 4}, add_inner_constant(graph, 0, 16)));
+    add_value(graph, tensor_of(2, XNNDatatype_xnn_datatype_fp32, {1}, add_inner_constant(graph, 16, 4)));
+    add_linear(graph, 1, 2, 9);
+    made::Program program;
+    const std::string bias = made::bytes_of_numbers(std::vector<float>{number});
+    program.delegates = {{"XnnpackBackend", payload_of(graph, made::floats(4, 1) + bias)}};
+    CHECK(lines(explained(program, all)) == (number == 0 ? "w\nthe number 0\n" : "w\n\n"));
+  }
+}
+
+TEST_CASE("a payload of no elements needs no weights") {
+  made::Program program;
+  program.constants = {{"", {0}, "empty", ScalarType::kFloat32, Place::kExternal}};
+  const std::string data = made::tensor_data({{"", {0}, "empty"}});
+  CHECK(lines(explained(program, of_tensors({made::tensor("none", {0}, "")}), data)) == "no elements\n");
 }
 
 TEST_CASE("what another backend compiled is not explained, whatever it looks like") {

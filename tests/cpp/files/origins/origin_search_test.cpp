@@ -56,7 +56,7 @@ CheckpointTensor random_tensor(const std::string& name, const std::vector<std::i
   return made::tensor(name, sizes, bytes, type);
 }
 
-/// What is found of a payload that these steps give of the first tensor.
+/// Returns the ways to a payload that these steps give of the first tensor.
 std::string found_after(const Checkpoint& checkpoint, std::vector<WeightStep> steps, TensorLayout layout) {
   return found(checkpoint, payload_of(bytes_after(checkpoint, 0, std::move(steps)), std::move(layout)));
 }
@@ -207,13 +207,13 @@ TEST_CASE("tensors in bfloat16 are quantized in it, or in float32") {
 }
 
 TEST_CASE("joined tensors are quantized by the row") {
-  const Checkpoint all = of_tensors({random_tensor("q", {4, 6}, 1), random_tensor("k", {2, 6}, 2)});
-  const Quantization how = {6, -128, 127, kLeast};
+  const Checkpoint all = of_tensors({random_tensor("q", {4, 32}, 1), random_tensor("k", {2, 32}, 2)});
+  const Quantization how = {32, -128, 127, kLeast};
   const Quantized made =
-      quantized(all, {{0, {QuantizeStep{how}}}, {1, {QuantizeStep{how}}}}, {{6, 6}, 0, 0, true}, {6, 6});
+      quantized(all, {{0, {QuantizeStep{how}}}, {1, {QuantizeStep{how}}}}, {{6, 32}, 0, 0, true}, {6, 32});
   CHECK(found(all, made.integers, &made.scales) ==
-        "q, quantized to integers from -128 to 127, 6 a scale; then k, quantized to integers from -128 to "
-        "127, 6 "
+        "q, quantized to integers from -128 to 127, 32 a scale; then k, quantized to integers from -128 to "
+        "127, 32 "
         "a scale\n");
 }
 
@@ -234,7 +234,8 @@ TEST_CASE("weights are found with the batch norm behind them") {
   norm.has_bias = false;
   CHECK(found(all, payload_of(bytes_after(all, 1, {norm}), layout_of(ScalarType::kFloat32, {3})))
             .starts_with("bn.running_mean, as bias with the rest of its batch norm\n"));
-  // Of 5 epsilons, each tensor of 3 as bias of a convolution or a linear layer, and none.
+  // Each tensor of 3 by itself, and with 5 epsilons as bias of a convolution or a linear layer; the two of
+  // the norm also as those of a convolution.
   OriginSearch search(all, {});
   CHECK(search.biases(3).size() == 4 * (1 + 2 * 5) + 2 * 5);
   CHECK(search.biases(4).empty());

@@ -140,22 +140,20 @@ TEST_CASE("payloads that the old checkpoint does not explain are refused") {
   given.now = given.was;
   check_refused(
       given,
-      "kUnsupported: old.safetensors: expected weights that explain constant 'w' of method 'forward', "
-      "16 bytes, found that it is made of no tensor exactly; those of as many elements: 'u', 'w'; 1 "
-      "more payload like it");
+      "kUnsupported: old.safetensors: expected tensors that give constant 'w' of method 'forward', 16 "
+      "bytes, found none that give its bytes; of as many elements, the nearest first, are 'w', 'u'; nor "
+      "those of 1 more payload");
   given.program.constants.erase(given.program.constants.begin());
   check_refused(
       given,
-      "kUnsupported: old.safetensors: expected weights that explain constant 'v' of method 'forward', "
-      "24 bytes, found that it is made of no tensor, and none has as many elements");
+      "kUnsupported: old.safetensors: expected tensors that give constant 'v' of method 'forward', 24 "
+      "bytes, found none that give its bytes");
   given.program.constants.clear();
   given.program.delegates = {{"OtherBackend", "compiled"}};
   given.was.files.clear();
-  check_refused(
-      given,
-      "kUnsupported: the checkpoint: expected weights that explain method 'forward', delegate 0 "
-      "(OtherBackend), 8 bytes, found that it holds what its backend compiled, which can't be made of "
-      "weights here");
+  check_refused(given,
+                "kUnsupported: the checkpoint: expected tensors that give method 'forward', delegate 0 "
+                "(OtherBackend), 8 bytes, found what its backend compiled, which is not explained");
 }
 
 TEST_CASE("scales that do not follow from the weights are refused, with what they may be") {
@@ -165,7 +163,7 @@ TEST_CASE("scales that do not follow from the weights are refused, with what the
     if (key.starts_with("scale_")) bytes[0] = static_cast<char>(bytes[0] ^ 1);
   }
   CHECK(error_of(reweighted(given)) ==
-        containing("; scales that were searched for, as HQQ does, or calibrated do not follow from weights"));
+        containing("; scales that an export searched for, as HQQ does, do not follow from the weights"));
 }
 
 TEST_CASE("a tensor that the new checkpoint lacks, or has in another shape or type, is refused") {
@@ -205,10 +203,9 @@ TEST_CASE("a payload that may be one of several tensors is replaced while they a
   expected.constants = {{made::floats(4, 2), {4}}};
   CHECK((files->program == made::file(expected)));
   given.now.tensors[1] = floats("b", 3);
-  check_refused(
-      given,
-      "kInvalidArgument: new.safetensors: constant 'value 1' of method 'forward' may be 'a' or 'b', "
-      "which were equal and differ now");
+  check_refused(given,
+                "kInvalidArgument: new.safetensors: constant value 1 of method 'forward' may be 'a' or 'b', "
+                "which were equal and differ now");
 }
 
 TEST_CASE("ones that may be a tensor or none must stay ones") {
@@ -222,7 +219,7 @@ TEST_CASE("ones that may be a tensor or none must stay ones") {
   given.now.tensors = {floats("norm", 2)};
   check_refused(
       given,
-      "kInvalidArgument: new.safetensors: constant 'value 1' of method 'forward' may be 'norm' or the "
+      "kInvalidArgument: new.safetensors: constant value 1 of method 'forward' may be 'norm' or the "
       "number 1 everywhere, which were equal and differ now");
 }
 

@@ -54,10 +54,10 @@ TEST_CASE("all payloads are read in order, with the names, places and layouts th
   const auto key = [&](std::size_t i) { return made.named_data.at(i).first; };
   const std::string delegate = " in method 'forward', delegate 0 (XnnpackBackend)";
   CHECK(exactly(labels(payloads)) ==
-        exactly("constant 'value 1' of method 'forward': float32 [8, 4]\n"
+        exactly("constant value 1 of method 'forward' (forward / value 1): float32 [8, 4]\n"
                 "initial state 'state' of method 'forward' (state): float32 [3]\n"
                 "tensor 'outside' (outside): float32 [5]\n"
-                "constant 'value 4' of method 'forward': int64 [3]\n"
+                "constant value 4 of method 'forward' (forward / value 4): int64 [3]\n"
                 "filter of XNNFullyConnected 0" +
                 delegate + " (" + key(0) +
                 "): uint8 [64]\n"
@@ -124,7 +124,7 @@ TEST_CASE("metadata is no payload, and keys that are no hashes stay") {
   std::string upper = hash;
   std::ranges::transform(upper, upper.begin(),
                          [](char c) { return c >= 'a' && c <= 'f' ? static_cast<char>(c - 32) : c; });
-  program.named_data = {{"etstream.metadata.author", "x"},
+  program.named_data = {{"metadata.author", "x"},
                         {hash, bytes},
                         {"scale_" + hash.substr(1) + "0", made::floats(2, 2)},
                         {"other_" + hash, made::floats(2, 3)},
@@ -139,6 +139,19 @@ TEST_CASE("metadata is no payload, and keys that are no hashes stay") {
       CHECK(text_of(place) == each.name.substr(each.name.size() - 64));
   }
   CHECK(with_hash == 2);
+}
+
+TEST_CASE("a key that is the name of a tensor stays, even if it is a hash") {
+  XNNGraphT graph = empty_graph();
+  const std::string bytes = made::floats(2, 1);
+  const std::string key = made::hash_of(bytes);
+  add_value(graph, tensor_of(1, XNNDatatype_xnn_datatype_fp32, {2}, add_constant(graph, key, 8)));
+  made::Program program;
+  program.constants = {{"", {2}, key, ScalarType::kFloat32, Place::kExternal}};
+  program.delegates = {{"XnnpackBackend", payload_of(graph)}};
+  const auto payloads = read(made::file(program), made::tensor_data({{bytes, {2}, key}}));
+  REQUIRE(payloads.size() == 1);
+  CHECK(payloads[0].hashes.empty());
 }
 
 TEST_CASE("data of other backends is opaque") {

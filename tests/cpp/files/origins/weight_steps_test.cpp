@@ -67,7 +67,7 @@ TEST_CASE("a tensor is cast, and put in another order of its dimensions") {
 }
 
 TEST_CASE("the first dimension may be of groups") {
-  // Of 2 groups with 2 inputs each, 1 output a group, a kernel of 2: outputs, the kernel, inputs.
+  // There are 2 groups with 2 inputs and 1 output each, and a kernel of 2: outputs, the kernel, inputs.
   const Tensors one({floats("w", {4, 1, 2}, counting(8))});
   CHECK(one.numbers<float>({PermuteStep{{0, 2, 3, 1}, 2}}) == Floats{0, 2, 1, 3, 4, 6, 5, 7});
 }
