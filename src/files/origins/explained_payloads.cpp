@@ -77,8 +77,7 @@ class Explainer {
       if (each.payload.scales) out_[*each.payload.scales].payload.are_scales = true;
     }
     for (std::size_t i = 0; i < out_.size(); ++i) {
-      if (out_[i].payload.are_scales || out_[i].payload.is_opaque || is_quantized_bias(out_[i].payload))
-        continue;
+      if (!is_searched(out_[i].payload)) continue;
       const auto scales = out_[i].payload.scales;
       ETSTREAM_ASSIGN(out_[i].steps,
                       search_.find(out_[i].payload, scales ? &out_[*scales].payload : nullptr));
@@ -123,6 +122,11 @@ class Explainer {
     const auto& layout = weights.payload.layout;
     const bool is_linear = layout && layout->sizes.size() == 2;
     return of_bias->part == (is_linear ? NormStep::Part::kLinearBias : NormStep::Part::kBias);
+  }
+
+  /// Returns whether a payload is explained by itself, and not by others.
+  static bool is_searched(const WeightPayload& payload) {
+    return !payload.are_scales && !payload.is_opaque && !payload.is_calibrated && !is_quantized_bias(payload);
   }
 
   static bool is_quantized_bias(const WeightPayload& payload) {
@@ -249,12 +253,17 @@ class Explainer {
     return checkpoint_.tensors[tensor].name;
   }
 
-  /// Notes if no weights need to be behind a payload. Where a tensor has its bytes, that is noted for zeros
-  /// and ones alone.
+  /// Notes if no weights need to be behind a payload. Where a tensor has its bytes, that is noted for one
+  /// number, zeros and ones alone.
   Result<void> explain_without_weights(ExplainedPayload& each) {
-    if (!each.payload.layout || each.payload.is_opaque || each.payload.is_of_nibbles) return {};
+    const WeightPayload& payload = each.payload;
+    if (payload.is_calibrated) each.constant = "calibrated with data";
+    if (!payload.layout || payload.is_opaque || payload.is_of_nibbles || payload.is_calibrated ||
+        payload.are_scales) {
+      return {};
+    }
     if (!each.steps.empty()) {
-      ETSTREAM_ASSIGN(const bool may_be, begins_with_zero_or_one(each.payload));
+      ETSTREAM_ASSIGN(const bool may_be, may_be_no_weight(each.payload));
       const bool is_named = checkpoint_.tensors[each.steps.front().front().tensor].name == each.payload.name;
       if (!may_be || is_named) return {};
     }
@@ -268,9 +277,11 @@ class Explainer {
     return {};
   }
 
-  static Result<bool> begins_with_zero_or_one(const WeightPayload& payload) {
+  /// Returns whether a payload is one number, or begins with 0 or 1 as masks and untrained weights do.
+  static Result<bool> may_be_no_weight(const WeightPayload& payload) {
     const ScalarType type = payload.layout->scalar_type;
     if (!is_floating_point(type)) return false;
+    if (payload.data.size() == item_size(type)) return true;
     ETSTREAM_ASSIGN(const ByteSource first, payload.data.slice(0, item_size(type)));
     ETSTREAM_ASSIGN(const ByteSource converted, convert_floats(first, type, ScalarType::kFloat32));
     float number = 0;

@@ -29,7 +29,7 @@ WeightOrigins origins_of(const std::vector<ExplainedPayload>& payloads, const Ch
     }
     for (std::size_t i = 0; i < each.steps.size(); ++i) {
       for (const TensorSteps& part : each.steps[i]) {
-        is_used[part.tensor] = true;
+        for (const std::size_t tensor : tensors_in(part)) is_used[tensor] = true;
         const std::string& name = checkpoint.tensors[part.tensor].name;
         if (i != 0) {
           if (part.tensor != each.steps[i - 1].front().tensor) origin.equals.push_back(name);

@@ -51,8 +51,6 @@ class PayloadReader {
       if (!key.starts_with(kMetadataPrefix))
         static_cast<void>(add_named(key, text("named data {}", quote(key))));
     }
-    // Tensors keep their names, even those that are hashes.
-    for (const std::size_t place : by_name_) out_[place].hashes.clear();
     return std::move(out_);
   }
 
@@ -151,7 +149,7 @@ class PayloadReader {
       if (is_external && !by_key_.contains(value.name))
         return missing(value.name, text("method {}", quote(graph.method)));
       if (is_external) {
-        by_name_.insert(add_named(value.name, text("tensor {}", name)));
+        static_cast<void>(add_named(value.name, text("tensor {}", name)));
         continue;
       }
       if (value.data.size() == 0) continue;
@@ -216,6 +214,7 @@ class PayloadReader {
       WeightPayload& payload = out_[places[i]];
       if (!payload.layout) payload.layout = constant.layout;
       payload.is_of_nibbles = constant.is_of_nibbles;
+      payload.is_calibrated = constant.is_calibrated;
       if (!payload.integers) payload.integers = constant.integers;
       if (constant.scales && !payload.scales) payload.scales = places[*constant.scales];
       if (constant.bias_of && !payload.bias_of) {
@@ -237,7 +236,6 @@ class PayloadReader {
   FileBudget budget_;
   std::map<std::string, Named> by_key_;
   std::set<std::string> asked_;
-  std::set<std::size_t> by_name_;  // the places of what tensors ask for
   std::set<SourcePlace> delegates_;
   std::map<SourcePlace, std::size_t> places_;
   std::vector<WeightPayload> out_;

@@ -26,15 +26,16 @@ struct WeightPayload {
   std::string file = {};     // that it lies in
   std::uint64_t offset = 0;  // in the file, in bytes
   std::optional<TensorLayout> layout = {};
-  bool is_of_nibbles = false;                   // two integers a byte, the first in the low half
-  bool are_scales = false;                      // of the integers in another payload
-  bool is_opaque = false;                       // what a backend compiled, which may hold weights in any form
+  bool is_of_nibbles = false;  // two integers a byte, the first in the low half
+  bool are_scales = false;     // of the integers in another payload
+  bool is_calibrated = false;  // the scale of an activation, which follows from data and not from weights
+  bool is_opaque = false;      // what a backend compiled, which may hold weights in any form
   std::optional<ScaledIntegers> integers = {};  // that it holds, or whose scales it holds
   std::optional<std::size_t> scales = {};       // the place among the payloads of the scales of its integers
   std::optional<std::size_t> bias_of = {};      // the place of the weights with which a node adds it
   std::optional<float> input_scale = {};        // of that node's input
-  /// The SHA-256 of the data as 64 characters, wherever the files have it as a key that only delegates ask
-  /// for.
+  /// The SHA-256 of the data as 64 characters, wherever the files have it as a key or as the name of a
+  /// tensor.
   std::vector<ByteSource> hashes = {};
 };
 

@@ -219,6 +219,16 @@ std::string describe(const WeightStep& step) {
       });
 }
 
+std::vector<std::size_t> tensors_in(const TensorSteps& steps) {
+  std::vector<std::size_t> out = {steps.tensor};
+  for (const WeightStep& step : steps.steps) {
+    if (const auto* const norm = std::get_if<NormStep>(&step)) {
+      out.insert(out.end(), {norm->mean, norm->variance, norm->weight, norm->bias});
+    }
+  }
+  return out;
+}
+
 bool is_plain(const CheckpointTensor& tensor) {
   return tensor.layout && tensor.layout->dim_order == contiguous_dim_order(tensor.layout->sizes.size());
 }

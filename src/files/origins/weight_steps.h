@@ -77,6 +77,9 @@ struct TensorSteps {
   std::vector<WeightStep> steps;
 };
 
+/// Returns the places of the tensor and of those that its steps take besides.
+[[nodiscard]] std::vector<std::size_t> tensors_in(const TensorSteps& steps);
+
 /// Describes a step for people: "cast to bfloat16", "dimensions in the order [0, 2, 3, 1]".
 [[nodiscard]] std::string describe(const WeightStep& step);
 

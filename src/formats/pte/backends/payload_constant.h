@@ -32,6 +32,7 @@ struct PayloadConstant {
   std::string use = {};        // "filter of XNNFullyConnected 3"; empty where no node reads it
   /// The layout of its elements; nothing if the graph does not say it, or says one that does not fit `size`.
   std::optional<TensorLayout> layout = {};
+  bool is_calibrated = false;  // the scale of a value that is computed
   bool is_of_nibbles = false;  // two elements a byte, the first in the low half; `layout` is of the bytes
   std::optional<ScaledIntegers> integers = {};  // that it holds, or whose scales it holds
   std::optional<std::size_t> scales = {};       // the place of their scales among the constants

@@ -103,11 +103,17 @@ class UseReader {
     return params ? add_scaling(*params, dims, *constant) : Result<void>();
   }
 
-  /// Notes the scale of a value that is no constant, if it has one for all of it.
+  /// Adds the scale of a value that is no constant, if it has one for all of it.
   Result<void> note_scale(const TableReader& held, std::uint32_t id) {
     ETSTREAM_ASSIGN(const auto params, held.member(known_.xnn_quantized_tensor_value.quant_params));
     if (!params || params->type() != known_.per_tensor_quant.index()) return {};
     ETSTREAM_ASSIGN(scale_of_value_[id], params->scalar<float>(known_.per_tensor_quant.scale));
+    ETSTREAM_ASSIGN(const auto position, params->position_of(known_.per_tensor_quant.scale));
+    if (!position) return {};
+    PayloadConstant& scale = out_[add_scales(*position, sizeof(float))];
+    scale.use = text("scale of value {}", id);
+    scale.layout = list_of_size(ScalarType::kFloat32, sizeof(float));
+    scale.is_calibrated = true;
     return {};
   }
 

@@ -99,7 +99,7 @@ TEST_CASE("what a plan replaces has labels and is counted as payload or as metad
   CHECK(weights == 128 + 12 + 64 + 16 + 16 + 8 + 8 + 4 + 4);
   CHECK(planned->program.metadata_size == keys);
   CHECK(planned->program.payload_size + keys == planned->program.size);
-  CHECK(planned->origins.payloads.size() == 11);
+  CHECK(planned->origins.payloads.size() == 12);
 }
 
 TEST_CASE("a tensor of another type is cast to that of the old one first") {

@@ -20,7 +20,7 @@ TEST_CASE("origins have the labels, names, places and types of their payloads") 
   const auto origins = explain(made::opened(program), {&data}, weights);
   REQUIRE_MESSAGE(origins, full_message(origins.error()));
   CHECK(origins->are_explained());
-  REQUIRE(origins->payloads.size() == 11);
+  REQUIRE(origins->payloads.size() == 12);
   const PayloadOrigin& state = origins->payloads[1];
   CHECK(state.label == "initial state 'state' of method 'forward'");
   CHECK(state.name == "state");

@@ -73,6 +73,9 @@ TEST_CASE("all payloads are read in order, with the names, places and layouts th
                 "bias of XNNFullyConnected 1" +
                 delegate +
                 ": int32 [2]\n"
+                "scale of value 0" +
+                delegate +
+                ": float32 [1]\n"
                 "scales of filter of XNNFullyConnected 1" +
                 delegate +
                 ": float32 [1]\n"
@@ -96,10 +99,11 @@ TEST_CASE("all payloads are read in order, with the names, places and layouts th
   CHECK(payloads[4].integers->group == 16);
   CHECK(payloads[6].bias_of == 4);
   CHECK_FALSE(payloads[6].input_scale);
-  CHECK(payloads[7].scales == 9);
+  CHECK(payloads[7].scales == 10);
   CHECK(payloads[8].bias_of == 7);
   CHECK(payloads[8].input_scale == made::kInputScale);
-  CHECK(payloads[8].scales == 10);
+  CHECK(payloads[8].scales == 11);
+  CHECK(payloads[9].is_calibrated);
 }
 
 TEST_CASE("data that several have is read once, and named data that nothing asks for comes last") {
@@ -141,7 +145,7 @@ TEST_CASE("metadata is no payload, and keys that are no hashes stay") {
   CHECK(with_hash == 2);
 }
 
-TEST_CASE("a key that is the name of a tensor stays, even if it is a hash") {
+TEST_CASE("a hash is found as a key, as the name of a tensor, and where a delegate asks for it") {
   XNNGraphT graph = empty_graph();
   const std::string bytes = made::floats(2, 1);
   const std::string key = made::hash_of(bytes);
@@ -151,7 +155,8 @@ TEST_CASE("a key that is the name of a tensor stays, even if it is a hash") {
   program.delegates = {{"XnnpackBackend", payload_of(graph)}};
   const auto payloads = read(made::file(program), made::tensor_data({{bytes, {2}, key}}));
   REQUIRE(payloads.size() == 1);
-  CHECK(payloads[0].hashes.empty());
+  CHECK(payloads[0].hashes.size() == 3);
+  for (const ByteSource& place : payloads[0].hashes) CHECK(text_of(place) == key);
 }
 
 TEST_CASE("data of other backends is opaque") {
