@@ -95,7 +95,7 @@ class Explainer {
         if (!kept.empty()) each.steps = std::move(kept);
       }
     }
-    choose_among_equals();
+    ETSTREAM_TRY(choose_among_equals());
     for (ExplainedPayload& each : out_) ETSTREAM_TRY(explain_without_weights(each));
     std::size_t described = 0;
     for (ExplainedPayload& each : out_) {
@@ -223,17 +223,20 @@ class Explainer {
 
   /// Takes one of several tensors that give a payload: the one of its name, or the one in its place, if as
   /// many payloads as tensors have these bytes. If neither tells, all of them may be meant.
-  void choose_among_equals() {
-    std::map<std::vector<std::size_t>, std::vector<ExplainedPayload*>> groups;
+  Result<void> choose_among_equals() {
+    std::map<std::pair<std::vector<std::size_t>, ContentHash>, std::vector<ExplainedPayload*>> groups;
     for (ExplainedPayload& each : out_) {
       std::vector<std::size_t> tensors;
       for (const WeightSteps& steps : each.steps) tensors.push_back(steps.front().tensor);
       std::ranges::sort(tensors,
                         [&](std::size_t a, std::size_t b) { return is_before(name_of(a), name_of(b)); });
       tensors.erase(std::unique(tensors.begin(), tensors.end()), tensors.end());
-      if (tensors.size() > 1) groups[tensors].push_back(&each);
+      if (tensors.size() < 2) continue;
+      ETSTREAM_ASSIGN(const ContentHash hash, hash_of(each.payload.data));
+      groups[{std::move(tensors), hash}].push_back(&each);
     }
-    for (auto& [tensors, payloads] : groups) {
+    for (const auto& [group, payloads] : groups) {
+      const std::vector<std::size_t>& tensors = group.first;
       for (std::size_t i = 0; i < payloads.size(); ++i) {
         ExplainedPayload& each = *payloads[i];
         auto chosen = std::ranges::find(tensors, each.payload.name,
@@ -247,6 +250,7 @@ class Explainer {
         std::erase_if(each.steps, [&](const WeightSteps& steps) { return steps.front().tensor != *chosen; });
       }
     }
+    return {};
   }
 
   [[nodiscard]] const std::string& name_of(std::size_t tensor) const {
