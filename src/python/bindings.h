@@ -119,6 +119,7 @@ void bind_native_packages(nb::module_& module);
 void bind_packed_files(nb::module_& module);
 void bind_programs(nb::module_& module);
 void bind_reports(nb::module_& module);
+void bind_reweighting(nb::module_& module);
 void bind_sources(nb::module_& module);
 
 }  // namespace etstream::python

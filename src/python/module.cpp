@@ -36,6 +36,7 @@ NB_MODULE(_core, module) {
   bind_packed_files(module);
   bind_embedded_files(module);
   bind_reports(module);
+  bind_reweighting(module);
   bind_mapped_files(module);
   module.def(
       "is_release",

@@ -50,6 +50,9 @@ ASKING: dict[str, Callable[[Callable[[str], Any]], object]] = {
     "ExactJson.decompile": lambda path: etstream.ExactJson(SCHEMA).decompile(path("a.pte"), path("b.json")),
     "load": lambda path: load(path("a.pte")),
     "load_fat": lambda path: load_fat(path("a.fat")),
+    "reweight": lambda path: etstream.reweight(
+        path("a.pte"), was=path("same.pte"), now=path("now.pte"), output=path("b.pte")
+    ),
     "pack": lambda path: etstream.pack(path("a.pte"), path("b.etz")),
     "unpack": lambda path: etstream.unpack(path("a.etz"), path("b.pte")),
 }
@@ -59,7 +62,7 @@ ASKING: dict[str, Callable[[Callable[[str], Any]], object]] = {
 def test_a_path_is_asked_for_once(
     call: Callable[[Callable[[str], Any]], object], program: Path, cases: Path, tmp_path: Path
 ) -> None:
-    for name in ("a.pte", "same.pte"):
+    for name in ("a.pte", "same.pte", "now.pte"):
         shutil.copy(program, tmp_path / name)
     for schema in SCHEMA.parent.glob("*.fbs"):
         shutil.copy(schema, tmp_path)

@@ -79,6 +79,11 @@ others: list[etstream.FilePlan] = [
 ]
 etstream.plan_shared_weights({}, container=True, **etstream.SharingOptions(least_size=1))
 etstream.compare(1, 2, **etstream.Tolerance(integer=1))
+origins: etstream.WeightOrigins = etstream.explain("a.pte", b"", Path("w.ptd"), by=["a.gguf", {"w": array}])
+steps: tuple[str, ...] = origins.payloads[0].tensors[0].steps
+reweighted: etstream.ReweightingPlan = etstream.reweight(
+    "a.pte", "w.ptd", was="old", now=etstream.Checkpoint("new"), output=3, weights_to=["v.ptd", io.BytesIO()]
+)
 
 
 def take(source: etstream.SourceLike, output: etstream.OutputLike, cases: etstream.TestCases) -> None:
@@ -131,6 +136,8 @@ etstream.ProgramOptions(segment_alignmnet=16)
 etstream.bundle("a", "b", "c", **etstream.BundleOptions(format="bp08"), format="bp08")
 etstream.bundle("a", "b", "c", **etstream.BundleOptions() | {"hsah": True})
 etstream.bundle("a", "b", "c", **etstream.ProgramOptions(keys={}))
+etstream.explain("a", by=b"b")
+etstream.reweight("a", was="b", now="c", output="d", weights_to=1)
 """
 
 

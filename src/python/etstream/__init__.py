@@ -63,6 +63,15 @@ from etstream._native_packages import NativePackageOptions, plan_native_package,
 from etstream._packed_files import pack, unpack
 from etstream._programs import ProgramOptions, ProgramPlan, extract, plan_program, rewrite_program
 from etstream._reports import Finding, MethodRun, compare_outputs, diff, graph, inspect, memory_budget, verify
+from etstream._reweighting import (
+    PayloadOrigin,
+    ReweightingPlan,
+    TensorOrigin,
+    WeightOrigins,
+    explain,
+    plan_reweighting,
+    reweight,
+)
 from etstream._sharing import SharedWeightsPlan, SharingOptions, plan_shared_weights, share_weights
 from etstream._types import OutputLike, SourceLike, StreamLike, TensorLike
 from etstream._values import Tolerance, compare
@@ -109,9 +118,11 @@ __all__ = [
     "OutputFindings",
     "OutputLike",
     "PackageMember",
+    "PayloadOrigin",
     "ProgramFile",
     "ProgramOptions",
     "ProgramPlan",
+    "ReweightingPlan",
     "RulesWarning",
     "Segment",
     "SharedWeightsPlan",
@@ -122,12 +133,14 @@ __all__ = [
     "Tensor",
     "TensorDataOptions",
     "TensorLike",
+    "TensorOrigin",
     "TestCase",
     "TestCases",
     "TestSuite",
     "Tolerance",
     "TooLargeError",
     "UnsupportedError",
+    "WeightOrigins",
     "XnnpackCacheFit",
     "__version__",
     "bundle",
@@ -136,6 +149,7 @@ __all__ = [
     "convert",
     "diff",
     "embed",
+    "explain",
     "extract",
     "graph",
     "inspect",
@@ -146,9 +160,11 @@ __all__ = [
     "plan_fat_container",
     "plan_native_package",
     "plan_program",
+    "plan_reweighting",
     "plan_shared_weights",
     "plan_tensor_data",
     "read_test_cases",
+    "reweight",
     "rewrite_program",
     "save_ptd",
     "share_weights",

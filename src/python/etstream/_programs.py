@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import struct
 from collections.abc import Iterable, Mapping, Sequence
@@ -232,11 +233,15 @@ def is_path(given: object) -> TypeGuard[str | os.PathLike[str]]:
 
 
 def all_shards(given: list[Any], partial: bool) -> list[Any]:
-    """Returns `given`, with each path of a set replaced by the paths of all its files, unless `partial`."""
+    """Returns `given` in its order, with each path of a set replaced by the paths of all its files, unless `partial`.
+    Paths of one set follow one another."""
     if partial:
         return given
-    paths = _core.whole_sets([one for one in given if is_path(one)], False)
-    return paths + [one for one in given if not is_path(one)]
+    out: list[Any] = []
+    for are_paths, run in itertools.groupby(given, is_path):
+        files = list(run)
+        out += _core.whole_sets(files, False) if are_paths else files
+    return out
 
 
 def shard_outputs(plans: Sequence[_core.FilePlan], output: Any) -> list[tuple[_core.FilePlan, OutputLike]]:

@@ -82,14 +82,13 @@ def _planned(
     inputs: WeightsLike, format: WeightFormat, options: TensorDataOptions, max_size: int | None = None
 ) -> list[_core.FilePlan]:
     """Returns the plan of all tensors of the inputs, under their new names and types; with max_size those of shards."""
-    given: Any = inputs if isinstance(inputs, (list, tuple)) else [inputs]
     rules, only, dtype = options["rules"], options["only"], options["dtype"]
     if dtype is None:
         dtype = {}
     by_glob = by_name("dtype", dtype) if isinstance(dtype, Mapping) else [("*", dtype)]
     dtypes = [(glob, dtype_name("dtype", one)) for glob, one in by_glob]
     checkpoint, report = _core.changed_checkpoint(
-        checkpoints_of(given, options["partial"]),
+        checkpoints_of(inputs, options["partial"]),
         json.dumps(rules).encode() if isinstance(rules, Mapping) else rules,
         integer("head_dim", options["head_dim"]),
         names("only", [only] if isinstance(only, str) else only),
@@ -197,10 +196,17 @@ def load_ptd(
     return {one.name: getattr(one, framework)() for one in _core.Checkpoint(path, partial).tensors}
 
 
-def checkpoints_of(given: Sequence[Any], partial: bool = False) -> list[_core.Checkpoint]:
+def checkpoints_of(given: Any, partial: bool = False) -> list[_core.Checkpoint]:
     """Returns the checkpoints that `given` stands for, see plan_tensor_data(); a path may stand for a whole set."""
-    opened = iter(_core.open_checkpoints([one for one in given if is_path(one)], partial))
-    return [next(opened) if is_path(one) else _checkpoint_of(one) for one in given]
+    each = given if isinstance(given, (list, tuple)) else [given]
+    opened = iter(_core.open_checkpoints([one for one in each if is_path(one)], partial))
+    return [next(opened) if is_path(one) else _checkpoint_of(one) for one in each]
+
+
+def joined_checkpoint(given: WeightsLike, partial: bool) -> _core.Checkpoint:
+    """Returns a checkpoint of all tensors that `given` stands for."""
+    joined, _ = _core.changed_checkpoint(checkpoints_of(given, partial), None, None, [], [])
+    return joined
 
 
 def _checkpoint_of(given: Any) -> _core.Checkpoint:

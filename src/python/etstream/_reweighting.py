@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tells which weights are in a lowered program, and puts those of another checkpoint there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from etstream import _core
+from etstream._arguments import several
+from etstream._errors import InvalidArgumentError
+from etstream._programs import all_shards
+from etstream._progress import Progress
+from etstream._types import OutputLike, SourceLike
+from etstream._weights import WeightsLike, joined_checkpoint
+
+
+@dataclass(frozen=True)
+class TensorOrigin:
+    """A tensor of a checkpoint, and what was done to it."""
+
+    tensor: str
+    """The tensor's name."""
+    steps: tuple[str, ...]
+    """The steps in their order: "cast to bfloat16", "transposed"; none for the bytes as they are."""
+
+
+@dataclass(frozen=True)
+class PayloadOrigin:
+    """A payload of a program that weights may be in, and what it is made of."""
+
+    label: str
+    """The payload in words: "constant 'w' of method 'forward'"."""
+    name: str
+    """Its key, or the fully qualified name of its tensor; "" if it has none."""
+    file: str
+    """The file that it lies in: the program's, or one of its tensor data files."""
+    offset: int
+    """The place in that file, in bytes."""
+    size: int
+    """The number of its bytes."""
+    type: str
+    """The type and the shape: "float32 [4, 3]"; "" if they are not known."""
+    tensors: tuple[TensorOrigin, ...]
+    """The tensors whose bytes follow one another in it; none if none are known to be behind it."""
+    equals: tuple[str, ...]
+    """The names of the other tensors that would give the same bytes, by the same steps."""
+    constant: str
+    """The reason why no weights are behind it, such as "the number 0 everywhere"; otherwise ""."""
+    nearest: tuple[str, ...]
+    """If nothing explains it, the names of tensors of as many elements, the nearest first."""
+    explained: bool
+    """Whether it is known what its bytes are made of."""
+
+
+@dataclass(frozen=True)
+class WeightOrigins:
+    """The payloads of a program, and what they are made of. True if all are explained."""
+
+    payloads: tuple[PayloadOrigin, ...]
+    """The payloads in the order in which the program has them."""
+    unused: tuple[str, ...]
+    """The names of the tensors of the checkpoint that are behind no payload."""
+
+    def __bool__(self) -> bool:
+        return all(each.explained for each in self.payloads)
+
+
+class ReweightingPlan(NamedTuple):
+    """The plans of a program with the weights of another checkpoint, and of its tensor data files."""
+
+    program: _core.FilePlan
+    weights: tuple[_core.FilePlan, ...]
+    """The plans of the tensor data files, in the order of the old ones."""
+    replaced: int
+    """The number of payloads that are made of the new checkpoint."""
+    origins: WeightOrigins
+    """The origins of the old payloads."""
+
+
+def explain(program: SourceLike, *weights: SourceLike, by: WeightsLike, partial: bool = False) -> WeightOrigins:
+    """Tells which tensors of a checkpoint the payloads of a program are, and by which steps they became so.
+
+    Programs name weights by hashes, or not at all, so that each payload is compared in full with what the tensors give.
+
+    Args:
+        program: a source: a .pte file.
+        weights: sources: the .ptd files that it runs with. The path of the first of several shards stands for all.
+        by: the checkpoint that the program was exported from: weights as for plan_tensor_data().
+        partial: take each file of a set by itself; see Checkpoint.
+
+    Returns:
+        The origins of all payloads; true if all are explained.
+
+    Raises:
+        NotFoundError: a file is not there, or a key that neither the program nor its weights have.
+        CorruptError: a file is damaged.
+        UnsupportedError: a file is of another kind.
+    """
+    return _core.explain(program, all_shards(list(weights), partial), joined_checkpoint(by, partial))
+
+
+def plan_reweighting(
+    program: SourceLike, *weights: SourceLike, was: WeightsLike, now: WeightsLike, partial: bool = False
+) -> ReweightingPlan:
+    """Returns the plans of a lowered program, and of its tensor data files, with the weights of another checkpoint.
+
+    They are the files of an export of the network with the new weights, without an export: each payload is made of the
+    new checkpoint by the steps that gave it of the old one. A tensor of another floating-point type is first converted
+    to that of the old one, as torch's load_state_dict() does.
+
+    Args:
+        program: a source: a .pte file.
+        weights: sources: the .ptd files that it runs with. The path of the first of several shards stands for all.
+        was: the checkpoint that the program was exported from: weights as for plan_tensor_data().
+        now: the checkpoint whose weights it gets.
+        partial: take each file of a set by itself; see Checkpoint.
+
+    Raises:
+        InvalidArgumentError: the new checkpoint lacks a tensor, or has it in another shape; a payload may be one of
+            several tensors that differ now; two payloads are equal now, which an export would store once.
+        UnsupportedError: the old checkpoint does not explain a payload; a file is of another kind.
+        NotFoundError: a file is not there, or a key that neither the program nor its weights have.
+        CorruptError: a file is damaged.
+    """
+    return _planned(program, all_shards(list(weights), partial), was, now, partial)
+
+
+def _planned(
+    program: SourceLike, files: list[SourceLike], was: WeightsLike, now: WeightsLike, partial: bool
+) -> ReweightingPlan:
+    old, new = joined_checkpoint(was, partial), joined_checkpoint(now, partial)
+    whole, planned, replaced, origins = _core.plan_reweighting(program, files, old, new)
+    return ReweightingPlan(whole, tuple(planned), replaced, origins)
+
+
+def reweight(
+    program: SourceLike,
+    *weights: SourceLike,
+    was: WeightsLike,
+    now: WeightsLike,
+    output: OutputLike,
+    weights_to: str | os.PathLike[str] | Iterable[OutputLike] = (),
+    partial: bool = False,
+    max_disk: int | str | None = None,
+    sync: bool = True,
+    progress: Progress | bool | None = None,
+) -> ReweightingPlan:
+    """Puts the weights of another checkpoint into a lowered program, as plan_reweighting() plans it. Returns the plan.
+
+    Args:
+        output: where the program goes.
+        weights_to: outputs too, or a path: where the tensor data goes, one for each file of weights, in their order.
+        progress: called with the bytes of all files.
+
+    All files appear together, or none does, and none of them may be an input. The other arguments are those of
+    plan_reweighting().
+
+    Raises:
+        InvalidArgumentError: there are not as many outputs for weights as files of weights.
+    """
+    if isinstance(weights_to, (str, os.PathLike)):
+        weights_to = [weights_to]
+    outputs = several("weights_to", "outputs", weights_to)
+    with _core.Inputs():
+        files = all_shards(list(weights), partial)
+        if len(outputs) != len(files):
+            raise InvalidArgumentError(
+                f"weights_to: expected as many outputs as files of weights, {len(files)}, found {len(outputs)}"
+            )
+        plan = _planned(program, files, was, now, partial)
+        # Weights come first: a program must not be there before its weights.
+        _core.write_plans(
+            [*zip(plan.weights, outputs), (plan.program, output)], sync=sync, progress=progress, max_disk=max_disk
+        )
+    return plan

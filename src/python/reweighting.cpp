@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "etstream/reweight.h"
+
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstddef>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/base/try.h"
+#include "etstream/input_record.h"
+#include "etstream/program_with_weights.h"
+#include "etstream/weight_origins.h"
+#include "python/bindings.h"
+#include "python/checkpoints.h"
+#include "python/errors.h"
+#include "python/sources.h"
+#include "python/strings.h"
+
+namespace etstream::python {
+namespace {
+
+using Origins = Annotated<"etstream._reweighting.WeightOrigins">;
+
+nb::tuple tuple_of(const std::vector<std::string>& words) {
+  nb::list out;
+  for (const std::string& each : words) out.append(each);
+  return nb::tuple(out);
+}
+
+Origins in_python(const WeightOrigins& origins) {
+  const nb::object types = nb::module_::import_("etstream._reweighting");
+  nb::list payloads;
+  for (const PayloadOrigin& each : origins.payloads) {
+    nb::list tensors;
+    for (const TensorOrigin& tensor : each.tensors) {
+      tensors.append(types.attr("TensorOrigin")(tensor.tensor, tuple_of(tensor.steps)));
+    }
+    payloads.append(types.attr("PayloadOrigin")(
+        each.label, each.name, each.file, each.offset, each.data.size(), each.type, nb::tuple(tensors),
+        tuple_of(each.equals), each.constant, tuple_of(each.nearest), each.is_explained()));
+  }
+  return types.attr("WeightOrigins")(nb::tuple(payloads), tuple_of(origins.unused));
+}
+
+Result<ProgramWithWeights> open_files(const ByteSource& program, const std::vector<ByteSource>& weights) {
+  ETSTREAM_ASSIGN(ProgramFile file, ProgramFile::open(program));
+  ProgramWithWeights out{std::move(file), {}};
+  for (const ByteSource& each : weights) {
+    ETSTREAM_ASSIGN(TensorDataFile tensors, TensorDataFile::open(each));
+    out.weights.push_back(std::move(tensors));
+  }
+  return out;
+}
+
+Origins explain_program(const SourceLike& program, const SourcesLike& weights, const CheckpointByName& by) {
+  const ByteSource file = source_of(program);
+  const std::vector<ByteSource> files = sources_of(weights);
+  return in_python(without_gil([&]() -> Result<WeightOrigins> {
+    ETSTREAM_ASSIGN(const ProgramWithWeights opened, open_files(file, files));
+    return explain(opened.program, opened.files(), by);
+  }));
+}
+
+/// Plans the program and the files of weights. Returns them with the number of payloads that are made of
+/// `now`, and the origins of all.
+std::tuple<FilePlan, std::vector<FilePlan>, std::size_t, Origins> plan_reweighting(
+    const SourceLike& program, const SourcesLike& weights, const CheckpointByName& was,
+    const CheckpointByName& now) {
+  const ByteSource file = source_of(program);
+  const std::vector<ByteSource> files = sources_of(weights);
+  // Checkpoints may have been opened before the record began.
+  if (InputRecord* const inputs = InputRecord::current()) {
+    for (const CheckpointByName* checkpoint : {&was, &now}) {
+      for (const std::string& path : checkpoint->files) inputs->add(path);
+    }
+  }
+  ReweightingPlan planned = without_gil([&]() -> Result<ReweightingPlan> {
+    ETSTREAM_ASSIGN(const ProgramWithWeights opened, open_files(file, files));
+    return plan(Reweighting{&opened.program, opened.files(), &was, &now});
+  });
+  return {std::move(planned.program), std::move(planned.weights), planned.replaced,
+          in_python(planned.origins)};
+}
+
+}  // namespace
+
+void bind_reweighting(nb::module_& module) {
+  module.def("explain", &explain_program, nb::arg("program"), nb::arg("weights"), nb::arg("by"));
+  module.def("plan_reweighting", &plan_reweighting, nb::arg("program"), nb::arg("weights"), nb::arg("was"),
+             nb::arg("now"));
+}
+
+}  // namespace etstream::python
