@@ -111,8 +111,11 @@ def files_in_python() -> None:
         shutil.copy(package / name, name)
     names = run("docs/python.md", "etstream.write_native_package(", {"etstream": etstream})
     assert etstream.verify("model.ptn") and len(names["package"].tensors()) == 5
-    run("docs/python.md", "etstream.pack(", {"etstream": etstream})
+    run("docs/python.md", 'etstream.pack("model.pte"', {"etstream": etstream})
     assert Path("restored.pte").read_bytes() == Path("model.pte").read_bytes()
+    shutil.copy("pages.pte", "new.pte")
+    run("docs/python.md", 'etstream.pack("new.pte"', {"etstream": etstream})
+    assert Path("restored.pte").read_bytes() == Path("new.pte").read_bytes()
     run("docs/python.md", "etstream.embed(", {"etstream": etstream})
     object_file = Path("model.o").read_bytes()
     assert b"network_model_sec" in object_file and Path("model.pte").read_bytes() in object_file
