@@ -54,6 +54,8 @@ BLOCKS = {
     "docs/python.md: plan = etstream.plan_tensor_data(": PYTHON_BLOCKS,
     "docs/python.md: etstream.write_fat_container(": PYTHON_BLOCKS,
     "docs/python.md: etstream.rewrite_program(": PYTHON_BLOCKS,
+    "docs/python.md: origins = etstream.explain(": PYTHON_BLOCKS,
+    "docs/python.md: plan = etstream.reweight(": PYTHON_BLOCKS,
     "docs/python.md: etstream.write_native_package(": PYTHON_BLOCKS,
     'docs/python.md: etstream.pack("model.pte"': PYTHON_BLOCKS,
     'docs/python.md: etstream.pack("new.pte"': PYTHON_BLOCKS,

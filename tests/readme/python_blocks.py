@@ -106,6 +106,14 @@ def files_in_python() -> None:
     assert etstream.verify("model.fat") and len(names["fat"]) == 2
     names = run("docs/python.md", "etstream.rewrite_program(", {"etstream": etstream})
     assert etstream.verify("shared.fat") and names["plan"].weights
+    base = {f"layers.{i}": tensor.numpy() for i, tensor in enumerate(etstream.Checkpoint("model.pte").tensors)}
+    tuned = {name: 2 * values for name, values in base.items()}
+    for name, tensors in (("base", base), ("tuned", tuned)):
+        etstream.write_tensor_data(tensors, f"{name}.safetensors", format="safetensors")
+    names = run("docs/python.md", "origins = etstream.explain(", {"etstream": etstream})
+    assert not names["origins"].unused
+    names = run("docs/python.md", "plan = etstream.reweight(", {"etstream": etstream})
+    assert names["plan"].replaced == len(base) and etstream.explain("tuned.pte", by=tuned)
     package = Path(__file__).resolve().parents[1] / "golden" / "native_package"
     for name in ("program.ptg", "constants.safetensors"):
         shutil.copy(package / name, name)
