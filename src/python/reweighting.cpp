@@ -43,7 +43,9 @@ Origins in_python(const WeightOrigins& origins) {
         each.label, each.name, each.file, each.offset, each.data.size(), each.type, nb::tuple(tensors),
         tuple_of(each.equals), each.constant, tuple_of(each.nearest), each.is_explained()));
   }
-  return types.attr("WeightOrigins")(nb::tuple(payloads), tuple_of(origins.unused));
+  nb::dict names;
+  for (const auto& [key, name] : key_names_of(origins)) names[nb::cast(key)] = nb::cast(name);
+  return types.attr("WeightOrigins")(nb::tuple(payloads), tuple_of(origins.unused), names);
 }
 
 Result<ProgramWithWeights> open_files(const ByteSource& program, const std::vector<ByteSource>& weights) {

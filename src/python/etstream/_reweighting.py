@@ -34,7 +34,7 @@ class PayloadOrigin:
     label: str
     """The payload in words: "constant 'w' of method 'forward'"."""
     name: str
-    """Its key, or the fully qualified name of its tensor; "" if it has none."""
+    """Its key, or its name on the page of inspect(): "forward / value 3"; "" if it has neither."""
     file: str
     """The file that it lies in: the program's, or one of its tensor data files."""
     offset: int
@@ -63,6 +63,8 @@ class WeightOrigins:
     """The payloads in the order in which the program has them."""
     unused: tuple[str, ...]
     """The names of the tensors of the checkpoint that are behind no payload."""
+    names: dict[str, str]
+    """The names of tensors by the names of payloads, as inspect() and its page take them."""
 
     def __bool__(self) -> bool:
         return all(each.explained for each in self.payloads)
