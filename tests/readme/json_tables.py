@@ -39,6 +39,7 @@ COMMANDS = {
         "ptd named.ptd --opaque -o split.ptd --split-max-size 1G --json",
         "ptd weights.ptd -o shards/w.ptd --split-max-size 20480 --json",
         "pte model.pte --metadata a=1 --constants-to split_weights.ptd --split-max-size 1G -o said.pte --json",
+        "reweight model.pte --was model.pte --now model.pte -o again.pte --json",
         "ptn program.ptg --constants constants.safetensors -o model.ptn --json",
         "fat pack program=model.pte blob=cases.json -o model.fat --json",
         *named("first"),
@@ -83,6 +84,7 @@ COMMANDS = {
         "share first.pte second.pte --dry-run --json",
         "share first.pte second.pte --dry-run --least-size 1 --split-max-size 1M --json",
     ],
+    "explain": ["explain model.pte --by model.pte --json", "explain model.pte --by delegated.pte --json"],
     "fat list": ["fat list model.fat --json"],
     "inspect --graph": [f"inspect {name}.pte --graph forward --format json" for name in ("model", "small", "delegated")],
     "inspect --budget": [f"inspect {name} --budget --json" for name in ("model.pte", "segmented.bpte", "delegated.pte")],
@@ -90,9 +92,10 @@ COMMANDS = {
     "diff": ["diff model.bpte segmented.bpte --json", "diff model.pte small.pte --json", "diff model.pte model.pte --json",
              "diff delegated.pte other.pte --json"],
 }
-# The fields of programs with branches, and with delegates of other backends, which no file here has, and those of blocks
-# in a heap, which not each build has.
+# The fields of programs with branches, with constants of no weights, and with delegates of other backends, which no file
+# here has, and those of blocks in a heap, which not each build has.
 UNSEEN = {
+    "payloads[].constant",
     "calls[].destination",
     "payloads[].parts[].key",
     *(f"methods[].delegates[].{part}" for part in ("commands", "weights", "scratch")),
