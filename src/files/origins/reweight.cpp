@@ -74,6 +74,9 @@ class Reweighter {
   Result<std::vector<Replacement>> run() {
     ETSTREAM_TRY(require_explained());
     for (const ExplainedPayload& each : payloads_) {
+      if (each.steps.empty()) ETSTREAM_TRY(note_key(each.payload));
+    }
+    for (const ExplainedPayload& each : payloads_) {
       if (!each.steps.empty()) ETSTREAM_TRY(replace(each));
     }
     return std::move(out_);
@@ -139,6 +142,15 @@ class Reweighter {
     ETSTREAM_ASSIGN(out->data, convert_floats(is.data, is.layout->scalar_type, type));
     out->layout->scalar_type = type;
     return &*out;
+  }
+
+  /// Notes the key of a payload that stays, which no other may get.
+  Result<void> note_key(const WeightPayload& payload) {
+    if (payload.hashes.empty()) return {};
+    std::string hash(static_cast<std::size_t>(payload.hashes.front().size()), '\0');
+    ETSTREAM_TRY(payload.hashes.front().read_at(0, std::as_writable_bytes(std::span(hash))));
+    labels_.emplace(std::move(hash), payload.label);
+    return {};
   }
 
   Result<void> replace(const ExplainedPayload& each) {

@@ -223,21 +223,25 @@ TEST_CASE("ones that may be a tensor or none must stay ones") {
       "number 1 everywhere, which were equal and differ now");
 }
 
-TEST_CASE("two payloads that become equal are refused where hashes are their keys") {
-  Case given;
-  const auto named = [](std::uint64_t seed) {
-    return std::pair{made::hash_of(made::floats(4, seed)), made::floats(4, seed)};
-  };
+/// A program whose linear layer has these constants as filter and bias.
+made::Program linear(const std::string& filter, const std::string& bias) {
   using namespace made_xnnpack;   // NOLINT: their names are what this is about
   using namespace xnnpack_graph;  // NOLINT
   XNNGraphT graph = empty_graph();
-  given.program.named_data = {named(1), named(2)};
+  made::Program out;
+  out.named_data = {{made::hash_of(filter), filter}, {made::hash_of(bias), bias}};
   for (const std::uint32_t id : {1U, 2U}) {
-    const std::string& key = given.program.named_data[id - 1].first;
+    const std::string& key = out.named_data[id - 1].first;
     add_value(graph, tensor_of(id, XNNDatatype_xnn_datatype_fp32, {4}, add_constant(graph, key, 16)));
   }
   add_linear(graph, 1, 2, 9);
-  given.program.delegates = {{"XnnpackBackend", payload_of(graph)}};
+  out.delegates = {{"XnnpackBackend", payload_of(graph)}};
+  return out;
+}
+
+TEST_CASE("two payloads that become equal are refused where hashes are their keys") {
+  Case given;
+  given.program = linear(made::floats(4, 1), made::floats(4, 2));
   given.was = {{"old.safetensors"}, {floats("a", 1), floats("b", 2)}};
   given.now = {{"new.safetensors"}, {floats("a", 3), floats("b", 4)}};
   CHECK(reweighted(given));
@@ -247,6 +251,21 @@ TEST_CASE("two payloads that become equal are refused where hashes are their key
       "kInvalidArgument: bad: expected filter of XNNFullyConnected 0 in method 'forward', delegate 0 "
       "(XnnpackBackend) and bias of XNNFullyConnected 0 in method 'forward', delegate 0 (XnnpackBackend) "
       "to differ, found the same bytes for both in new.safetensors: an export would store them once");
+}
+
+TEST_CASE("a payload that becomes equal to one that stays is refused, too") {
+  const std::string zeros(16, '\0');
+  Case given;
+  given.program = linear(made::floats(4, 1), zeros);  // a bias that an export has added
+  given.was = {{"old.safetensors"}, {floats("a", 1)}};
+  given.now = {{"new.safetensors"}, {floats("a", 3)}};
+  CHECK(reweighted(given));
+  given.now.tensors = {made::tensor("a", {4}, zeros)};
+  CHECK(
+      error_of(reweighted(given)) ==
+      containing(
+          "expected bias of XNNFullyConnected 0 in method 'forward', delegate 0 (XnnpackBackend) and filter "
+          "of XNNFullyConnected 0"));
 }
 
 TEST_CASE("weights that can't be quantized are refused") {
