@@ -95,6 +95,8 @@ def scenarios() -> list[Scenario]:
         Scenario(
             "pte", ["pte", "in/model.pte", "--segment-alignment", "4096", "-o", "out/result"], old_file=True, roles=THE_BYTES
         ),
+        Scenario("reweight", ["reweight", "in/model.pte", "--was", "in/model.pte", "--now", "in/model.pte", "-o", "out/result"],
+                 old_file=True, roles=THE_BYTES, gives="in/model.pte"),
         Scenario("ptd", ["ptd", "in/weights.safetensors", "-o", "out/result"], old_file=True, roles=THE_BYTES),
         Scenario("ptd_to_pth", ["ptd", "in/weights.safetensors", "--to", "pth", "-o", "out/result"], old_file=True,
                  roles=THE_BYTES),

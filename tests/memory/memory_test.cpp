@@ -112,6 +112,42 @@ class LargeFiles {
     return program;
   }
 
+  /// Makes a program whose one constant has so many rows of 1 KiB: a hole, but for its first bytes, which
+  /// these are.
+  [[nodiscard]] std::string sparse_constant(std::uint64_t rows, const std::string& bytes) const {
+    constexpr std::uint64_t kRow = 1024;
+    std::ofstream(path("rows.bin")) << std::string(3 * kRow, '\0');
+    std::ofstream(path("constant.json"))
+        << R"({"version":0,"execution_plan":[{"name":"forward","container_meta_type":{},"values":[{)"
+           R"("val_type":"Tensor","val":{"scalar_type":"FLOAT","sizes":[3,256],"dim_order":[0,1],)"
+           R"("data_buffer_idx":1}}],"inputs":[],"outputs":[0],"chains":[{"instructions":[]}],)"
+           R"("operators":[],"delegates":[],"non_const_buffer_sizes":[0]}],)"
+           R"("constant_buffer":[{"storage":[]},{"storage":{"file":"rows.bin"}}]})";
+    std::string program = path("constant.pte");
+    REQUIRE(run({etstream_path, "pte", path("constant.json"), "-o", program}, 0, false).exit_code == 0);
+    const std::uint64_t base = fs::file_size(program) - 3 * kRow;
+    std::string head(base, '\0');
+    std::ifstream(program, std::ios::binary).read(head.data(), static_cast<std::streamsize>(base));
+    const auto sizes = head.find(std::string("\3\0\0\0\0\1\0\0", 8));
+    REQUIRE(sizes != std::string::npos);
+    fs::resize_file(program, base + rows * kRow);
+    stretch_segment(program, base + rows * kRow);
+    const auto count = static_cast<std::uint32_t>(rows);
+    put(program, sizes, std::string(reinterpret_cast<const char*>(&count), sizeof(count)));
+    put(program, base, bytes);
+    return program;
+  }
+
+  /// Makes a checkpoint of a tensor with so many rows of 1 KiB: a hole, but for its first bytes.
+  [[nodiscard]] std::string sparse_rows(const std::string& name, std::uint64_t rows,
+                                        const std::string& bytes) const {
+    const std::uint64_t size = rows * 1024;
+    std::string checkpoint = path(name);
+    fs::rename(write_checkpoint({{"weight", size}}), checkpoint);
+    put(checkpoint, fs::file_size(checkpoint) - size, bytes);
+    return checkpoint;
+  }
+
   /// Makes a safetensors file of this size: two tensors, which are holes.
   [[nodiscard]] std::string sparse_checkpoint(std::uint64_t size) const {
     const std::uint64_t middle = size / 4;
@@ -146,6 +182,12 @@ class LargeFiles {
         .write(header.data(), static_cast<std::streamsize>(header.size()));
     fs::resize_file(checkpoint, sizeof(length) + length + size);
     return checkpoint;
+  }
+
+  static void put(const std::string& file, std::uint64_t offset, const std::string& bytes) {
+    std::fstream(file, std::ios::in | std::ios::out | std::ios::binary)
+        .seekp(static_cast<std::streamoff>(offset))
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   }
 
   /// Moves the end of a program's one segment to the end of the file, which has `size` bytes.
@@ -360,6 +402,23 @@ std::vector<PeakMemory> share(std::uint64_t size) {
   return peaks;
 }
 
+/// Returns the peaks of explaining a program's constant, which is most of it, and of giving it other weights.
+std::vector<PeakMemory> reweight(std::uint64_t size) {
+  const LargeFiles files;
+  const std::uint64_t rows = size / 1024;
+  const std::string program = files.sparse_constant(rows, "were");
+  const std::string was = files.sparse_rows("was.safetensors", rows, "were");
+  const std::string now = files.sparse_rows("now.safetensors", rows, "are!");
+  const std::string out = files.path("new.pte");
+  const std::vector<std::string> reweighting = {etstream_path, "reweight", program, "--was", was,
+                                                "--now",       now,        "-o",    out};
+  std::vector<PeakMemory> peaks = {run({etstream_path, "explain", program, "--by", was}, size, true),
+                                   run(reweighting, size, true),
+                                   run({etstream_path, "explain", out, "--by", now}, size, true)};
+  check_limits(reweighting, peaks[1], fs::file_size(program));
+  return peaks;
+}
+
 /// Returns the peaks of writing a package with these constants, of reading it, and of the way back.
 std::vector<PeakMemory> package(std::uint64_t size) {
   const LargeFiles files;
@@ -514,6 +573,10 @@ TEST_CASE(
 
 TEST_CASE("sharing the weights of programs takes the same for 64 MiB and for 8 GiB") {
   check_contract(share(kSmall), share(size_that_fits(kHuge)));
+}
+
+TEST_CASE("putting other weights into a program takes the same for 64 MiB and for 8 GiB") {
+  check_contract(reweight(kSmall), reweight(size_that_fits(kHuge)));
 }
 
 TEST_CASE("a package, verifying it and taking it apart takes the same for 64 MiB and for 8 GiB") {
