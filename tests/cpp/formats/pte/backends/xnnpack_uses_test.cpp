@@ -187,7 +187,9 @@ TEST_CASE("a bias belongs to the filter of its node, with the scale of the node'
   const auto found = read_xnnpack_uses(source_of(payload_of(graph)), "p");
   REQUIRE_MESSAGE(found, found.error().message);
   const auto& constants = found->constants;
-  REQUIRE(constants.size() == 4);
+  REQUIRE(constants.size() == 5);
+  CHECK(constants[4].is_calibrated);
+  CHECK(constants[4].use == "scale of value 0");
   CHECK(constants[1].scales == 0);
   CHECK(constants[1].integers->group == 2);
   CHECK(constants[1].integers->channel_dim == 1);
