@@ -21,11 +21,11 @@ struct Quantization {
   int lowest = -128;        // of the integers
   int highest = 127;
   float least_scale = 0;
-  bool in_bfloat16 = false;  // each result is rounded to bfloat16, or else is in float32
-  bool high_is_first =
-      false;  // of two integers in a byte, the first is in the high half, or else in the low one
+  bool in_bfloat16 = false;    // each result is rounded to bfloat16, or else is in float32
+  bool high_is_first = false;  // in the byte of two integers, or else the low half is
 
-  friend auto operator<=>(const Quantization&, const Quantization&) = default;  // NOLINT(modernize-use-nullptr)
+  friend auto operator<=>(const Quantization&,
+                          const Quantization&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
 /// Returns the integers that the float32 in `floats` become: int8, or, if the range has 16, two a byte, each
