@@ -147,8 +147,11 @@ class Explainer {
       if (!has_norm_of(weights, way)) continue;
       ETSTREAM_TRY(search_.count_try());
       way.steps.emplace_back(step);
-      ETSTREAM_ASSIGN(const ByteSource made, take_steps(search_.tensors(), way));
-      ETSTREAM_ASSIGN(const bool same, same_bytes(made, bias.payload.data));
+      const auto made = take_steps(search_.tensors(), way);
+      // A tensor that allows no such steps gives no bias.
+      if (!made && made.error().code == ErrorCode::kInvalidArgument) continue;
+      if (!made) return made.error();
+      ETSTREAM_ASSIGN(const bool same, same_bytes(*made, bias.payload.data));
       if (same) bias.steps.push_back({std::move(way)});
     }
     if (bias.steps.empty() || !bias.payload.scales) return {};

@@ -186,9 +186,10 @@ OriginSearch::OriginSearch(const Checkpoint& checkpoint, std::vector<std::uint32
       budget_(checkpoint.files.empty() ? "the checkpoint" : checkpoint.files.front(), size_of(checkpoint)) {}
 
 std::vector<OriginSearch::Wanted> OriginSearch::wanted(const WeightPayload& payload) {
-  if (!payload.layout || payload.data.size() == 0) return {};
+  if (!payload.layout) return {};
   Wanted out{.type = payload.layout->scalar_type, .quantizations = {}};
   const std::uint64_t elements = payload.data.size() / item_size(out.type);
+  if (elements == 0) return {};
   const std::vector<std::uint64_t> sizes = sizes_of(payload);
   out.count = payload.is_of_nibbles ? 2 * elements : elements;
   out.sizes = long_sizes(sizes);

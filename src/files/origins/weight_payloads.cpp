@@ -212,7 +212,7 @@ class PayloadReader {
     for (std::size_t i = 0; i < places.size(); ++i) {
       const PayloadConstant& constant = constants[i];
       WeightPayload& payload = out_[places[i]];
-      if (!payload.layout) payload.layout = constant.layout;
+      if (!payload.layout && constant.size == payload.data.size()) payload.layout = constant.layout;
       payload.is_of_nibbles = constant.is_of_nibbles;
       payload.is_calibrated = constant.is_calibrated;
       if (!payload.integers) payload.integers = constant.integers;

@@ -39,9 +39,9 @@ ByteSource source_of(const std::vector<Number>& numbers) {
 }
 
 /// Returns a bias as the program has it: quantize_per_channel and quantize_per_tensor of torch 2.13, whose
-/// scales are products in float32 and in float64.
-ByteSource quantize_bias(const std::vector<float>& bias, const std::vector<float>& weight_scales,
-                         const QuantizeBiasStep& step) {
+/// scales are products in float32 and in float64. `name` is that of the bias in messages.
+Result<ByteSource> quantize_bias(const std::vector<float>& bias, const std::vector<float>& weight_scales,
+                                 const QuantizeBiasStep& step, const std::string& name) {
   const bool by_channel = weight_scales.size() > 1;
   std::vector<float> scales;
   std::vector<std::int32_t> integers;
@@ -51,8 +51,13 @@ ByteSource quantize_bias(const std::vector<float>& bias, const std::vector<float
     const float scale = own * step.input_scale;
     const float inverse = by_channel ? 1.0F / scale : static_cast<float>(1.0 / exact);
     scales.push_back(scale);
+    const float product = bias[i] * inverse;
+    if (std::isnan(product)) {
+      return error_in(ErrorCode::kInvalidArgument, name,
+                      "element {} of a bias is to be quantized: expected a number, found none", i);
+    }
     constexpr float kMost = 2147483648.0F;
-    const double rounded = std::nearbyint(std::clamp(bias[i] * inverse, -kMost, kMost));
+    const double rounded = std::nearbyint(std::clamp(product, -kMost, kMost));
     integers.push_back(static_cast<std::int32_t>(std::min(rounded, double{kMost} - 1)));
   }
   return step.are_scales ? source_of(scales) : source_of(integers);
@@ -150,8 +155,8 @@ class Between {
     ETSTREAM_ASSIGN(const std::vector<float> bias, read_floats(data_));
     ETSTREAM_ASSIGN(const ByteSource source, take_steps(find_, step.scales));
     ETSTREAM_ASSIGN(const std::vector<float> scales, read_floats(source));
-    if (scales.size() != 1 && scales.size() != bias.size()) return refuse("scales");
-    data_ = quantize_bias(bias, scales, step);
+    if (scales.empty() || (scales.size() != 1 && scales.size() != bias.size())) return refuse("scales");
+    ETSTREAM_ASSIGN(data_, quantize_bias(bias, scales, step, data_.name()));
     type_ = step.are_scales ? ScalarType::kFloat32 : ScalarType::kInt32;
     return {};
   }

@@ -72,6 +72,15 @@ TEST_CASE("each payload of a network is explained, scales by their integers and 
   CHECK(origins.unused == std::vector<std::string>{"unused.weight"});
 }
 
+TEST_CASE("a tensor that can't be quantized as a bias is none, and others are still found") {
+  Checkpoint weights = made::checkpoint(1);
+  const made::Program program = made::program_of(weights);
+  const std::string data = made::data_of(weights);
+  const std::vector<float> nans(2, std::numeric_limits<float>::quiet_NaN());
+  weights.tensors.insert(weights.tensors.begin(), made::tensor("nan", {2}, made::bytes_of_numbers(nans)));
+  CHECK(explained(program, weights, data).are_explained());
+}
+
 TEST_CASE("what another checkpoint does not explain has the nearest tensors named") {
   const Checkpoint weights = made::checkpoint(1);
   const WeightOrigins origins =

@@ -262,6 +262,7 @@ TEST_CASE("what no tensor can give is not found, nor a single integer") {
                                      made::tensor("empty", {0}, "")});
   CHECK(found(all, payload_of(count, layout_of(ScalarType::kInt64, {}))).empty());
   CHECK(found(all, payload_of(std::string("\1\2\3\4"), layout_of(ScalarType::kInt8, {4}))).empty());
+  CHECK(found(all, payload_of("abc", layout_of(ScalarType::kFloat32, {1}))).empty());
   WeightPayload without_layout = payload_of(made::floats(4, 1), {});
   without_layout.layout.reset();
   CHECK(found(all, without_layout).empty());

@@ -171,6 +171,16 @@ TEST_CASE("data of other backends is opaque") {
   CHECK(labels(read(made::file(program))) == "method 'forward', delegate 0 (XnnpackBackend): opaque\n");
 }
 
+TEST_CASE("a layout that does not fit the data is not taken from a graph") {
+  XNNGraphT graph = empty_graph();
+  add_value(graph, tensor_of(1, XNNDatatype_xnn_datatype_fp32, {2}, add_constant(graph, "k", 8)));
+  made::Program program;
+  program.named_data = {{"k", "abc"}};
+  program.delegates = {{"XnnpackBackend", payload_of(graph)}};
+  CHECK(labels(read(made::file(program))) ==
+        "a constant in method 'forward', delegate 0 (XnnpackBackend) (k): of no layout\n");
+}
+
 TEST_CASE("a file's data goes before the program's under the same key") {
   XNNGraphT graph = empty_graph();
   add_value(graph, tensor_of(1, XNNDatatype_xnn_datatype_fp32, {2}, add_constant(graph, "k", 8)));

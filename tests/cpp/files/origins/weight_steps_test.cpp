@@ -179,6 +179,12 @@ TEST_CASE("steps that a tensor does not allow are refused") {
   CHECK(refused(NormStep{.part = NormStep::Part::kBias, .mean = 2, .variance = 2, .weight = 2, .bias = 2}) ==
         containing("expected other channels, found"));
   CHECK(refused(QuantizeBiasStep{{{2, {}}}, 1.0F}) == containing("expected other scales"));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensors numberless({floats("b", {2}, {1, nan}), floats("one", {1}, {1})});
+  CHECK(
+      error_of(numberless.made({QuantizeBiasStep{{{1, {}}}, 1.0F}})) ==
+      exactly(
+          "kInvalidArgument: memory: element 1 of a bias is to be quantized: expected a number, found none"));
   CHECK(refused(CastStep{ScalarType::kInt32}) == containing("kInvalidArgument"));
 }
 
