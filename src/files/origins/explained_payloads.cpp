@@ -67,9 +67,10 @@ class Explainer {
   Explainer(std::vector<WeightPayload> payloads, const Checkpoint& checkpoint,
             std::vector<std::uint32_t> head_dims)
       : checkpoint_(checkpoint), search_(checkpoint, std::move(head_dims)) {
-    for (WeightPayload& payload : payloads)
-      out_.push_back(
-          {.payload = std::move(payload), .steps = {}, .equals = {}, .constant = {}, .nearest = {}});
+    for (WeightPayload& payload : payloads) {
+      ExplainedPayload& each = out_.emplace_back();
+      each.payload = std::move(payload);
+    }
   }
 
   Result<std::vector<ExplainedPayload>> run() {
