@@ -59,7 +59,7 @@ class OriginSearch {
     std::vector<Quantization> quantizations;  // that may give them; empty for other elements than integers
     bool channels_are_outermost = true;       // of those that have scales
     std::uint64_t row = 0;                    // of a part: how many elements it has a multiple of
-    std::vector<std::uint64_t> sizes;         // that are not 1; empty if they do not matter
+    std::vector<std::uint64_t> sizes = {};    // that are not 1; empty if they do not matter
 
     auto operator<=>(const Wanted&) const = default;  // NOLINT(modernize-use-nullptr)
   };
