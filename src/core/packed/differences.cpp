@@ -85,6 +85,38 @@ class Runs {
   std::size_t count_ = 0;
 };
 
+/// Sets bit i of byte j of `mask` if byte 8 * j + i is not zero, and puts these bytes in `values`. Returns
+/// how many they are.
+std::size_t take_values(std::span<const std::byte> bytes, std::span<std::byte> mask,
+                        std::byte* values) noexcept {
+  std::size_t count = 0;
+  std::fill(mask.begin(), mask.end(), std::byte{0});
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const std::byte value = bytes[i];
+    if (value == std::byte{0}) continue;
+    mask[i / 8] |= std::byte{1} << (i % 8);
+    values[count++] = value;
+  }
+  return count;
+}
+
+/// Puts values where `mask` has bits, and zeros elsewhere. Returns how many; nothing if there are fewer.
+std::optional<std::size_t> place_values(std::span<const std::byte> mask, std::span<const std::byte> values,
+                                        std::span<std::byte> out) noexcept {
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < mask.size(); ++i) {
+    auto bits = std::to_integer<std::uint32_t>(mask[i]);
+    const auto eight = out.subspan(8 * i, std::min<std::size_t>(8, out.size() - 8 * i));
+    std::fill(eight.begin(), eight.end(), std::byte{0});
+    for (; bits != 0; bits &= bits - 1) {
+      const auto place = static_cast<std::size_t>(std::countr_zero(bits));
+      if (place >= eight.size() || at == values.size()) return std::nullopt;
+      eight[place] = values[at++];
+    }
+  }
+  return at;
+}
+
 }  // namespace
 
 void subtract(std::uint32_t element_size, std::span<const std::byte> now, std::span<const std::byte> base,
@@ -157,35 +189,25 @@ std::uint32_t content_size(std::span<const Run> runs) noexcept {
   return out;
 }
 
-std::size_t split_sparse(std::span<const std::byte> plane, std::span<std::byte> mask,
+SparseSizes split_sparse(std::span<const std::byte> plane, std::span<std::byte> masks,
                          std::byte* values) noexcept {
-  std::size_t count = 0;
-  std::fill(mask.begin(), mask.end(), std::byte{0});
-  for (std::size_t i = 0; i < plane.size(); ++i) {
-    const std::byte value = plane[i];
-    if (value == std::byte{0}) continue;
-    mask[i / 8] |= std::byte{1} << (i % 8);
-    values[count++] = value;
-  }
-  return count;
+  const std::size_t size = mask_size(plane.size());
+  const auto upper = masks.first(mask_size(size));
+  const auto mask = masks.subspan(upper.size(), size);
+  const std::size_t count = take_values(plane, mask, values);
+  return {upper.size(), take_values(mask, upper, mask.data()), count};
 }
 
-std::optional<std::size_t> merge_sparse(std::span<const std::byte> coded,
+std::optional<std::size_t> merge_sparse(std::span<const std::byte> coded, std::span<std::byte> mask,
                                         std::span<std::byte> plane) noexcept {
-  const std::size_t mask = mask_size(plane.size());
-  if (coded.size() < mask) return std::nullopt;
-  std::size_t at = mask;
-  for (std::size_t i = 0; i < mask; ++i) {
-    auto bits = std::to_integer<std::uint32_t>(coded[i]);
-    const auto eight = plane.subspan(8 * i, std::min<std::size_t>(8, plane.size() - 8 * i));
-    std::fill(eight.begin(), eight.end(), std::byte{0});
-    for (; bits != 0; bits &= bits - 1) {
-      const auto place = static_cast<std::size_t>(std::countr_zero(bits));
-      if (place >= eight.size() || at == coded.size()) return std::nullopt;
-      eight[place] = coded[at++];
-    }
-  }
-  return at;
+  mask = mask.first(mask_size(plane.size()));
+  const std::size_t upper = mask_size(mask.size());
+  if (coded.size() < upper) return std::nullopt;
+  const auto of_mask = place_values(coded.first(upper), coded.subspan(upper), mask);
+  if (!of_mask) return std::nullopt;
+  const auto of_plane = place_values(mask, coded.subspan(upper + *of_mask), plane);
+  if (!of_plane) return std::nullopt;
+  return upper + *of_mask + *of_plane;
 }
 
 }  // namespace etstream::packed

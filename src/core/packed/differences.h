@@ -37,15 +37,30 @@ void add(std::uint32_t element_size, std::span<const std::byte> differences,
 /// Returns the bytes that the mask of a plane takes: a bit for each byte.
 [[nodiscard]] constexpr std::size_t mask_size(std::size_t plane) noexcept { return (plane + 7) / 8; }
 
-/// Splits a plane into `mask`, of which bit i of byte j is set if byte 8 * j + i is not zero, and the bytes
-/// that are not zero, in order. `values` has room for all and may be the plane itself. Returns how many
-/// they are.
-[[nodiscard]] std::size_t split_sparse(std::span<const std::byte> plane, std::span<std::byte> mask,
+/// Returns the bytes that the mask of a plane and the mask of that take at most.
+[[nodiscard]] constexpr std::size_t masks_size(std::size_t plane) noexcept {
+  return mask_size(plane) + mask_size(mask_size(plane));
+}
+
+/// The bytes of a sparse plane, which follow one another.
+struct SparseSizes {
+  std::size_t upper = 0;   // the mask of the mask
+  std::size_t mask = 0;    // the bytes of the mask that are not zero
+  std::size_t values = 0;  // the bytes of the plane that are not zero
+
+  [[nodiscard]] std::size_t all() const noexcept { return upper + mask + values; }
+};
+
+/// Splits a plane into the bytes that are not zero, in order, and a mask, of which bit i of byte j is set if
+/// byte 8 * j + i is not zero; and the mask in the same way. `masks` has room for masks_size(), and `values`
+/// for all values; these may be the plane itself.
+[[nodiscard]] SparseSizes split_sparse(std::span<const std::byte> plane, std::span<std::byte> masks,
                                        std::byte* values) noexcept;
 
-/// Restores a plane from its mask and the values that are not zero at the start of `coded`, which may go on.
-/// Returns how many bytes of `coded` these are; nothing if there are fewer.
+/// Restores a plane from what split_sparse() makes of it at the start of `coded`, which may go on. `mask` has
+/// room for its mask. Returns how many bytes of `coded` these are; nothing if there are fewer.
 [[nodiscard]] std::optional<std::size_t> merge_sparse(std::span<const std::byte> coded,
+                                                      std::span<std::byte> mask,
                                                       std::span<std::byte> plane) noexcept;
 
 }  // namespace etstream::packed

@@ -247,7 +247,7 @@ struct PieceEncoder::State {
   EncoderMemory memory;
   std::unique_ptr<std::byte[]> planes = std::make_unique_for_overwrite<std::byte[]>(kPieceSize);
   std::array<std::byte, kSample> sample;
-  std::unique_ptr<std::byte[]> mask = std::make_unique_for_overwrite<std::byte[]>(mask_size(kPieceSize));
+  std::unique_ptr<std::byte[]> masks = std::make_unique_for_overwrite<std::byte[]>(masks_size(kPieceSize));
   std::unique_ptr<Run[]> runs = std::make_unique_for_overwrite<Run[]>(kMostRuns);  // of an update
 
   /// Appends `bytes` as a frame. Returns whether it was done: a frame that would not be smaller than
@@ -301,12 +301,14 @@ struct PieceEncoder::State {
 
   /// Appends a plane as a sparse one. Returns whether it was done: with few zeros it would become longer.
   Result<bool> add_sparse(std::span<const std::byte> plane, std::byte* values, Output& out) {
-    const std::span bits(mask.get(), mask_size(plane.size()));
+    const std::span of_plane(masks.get(), masks_size(plane.size()));
     const auto zeros = static_cast<std::size_t>(std::count(plane.begin(), plane.end(), std::byte{0}));
-    if (zeros < plane.size() / 2 || zeros < bits.size() + kMostFrameBytes) return false;
-    const std::size_t count = split_sparse(plane, bits, values);
-    ETSTREAM_TRY(add_bytes(bits, Method::kEntropy, out));
-    ETSTREAM_TRY(add_bytes({values, count}, Method::kEntropy, out));
+    // Three frames take the place of one.
+    if (zeros < plane.size() / 2 || zeros < of_plane.size() + 2 * kMostFrameBytes) return false;
+    const SparseSizes sizes = split_sparse(plane, of_plane, values);
+    ETSTREAM_TRY(add_bytes(of_plane.first(sizes.upper), Method::kEntropy, out));
+    ETSTREAM_TRY(add_bytes(of_plane.subspan(sizes.upper, sizes.mask), Method::kEntropy, out));
+    ETSTREAM_TRY(add_bytes({values, sizes.values}, Method::kEntropy, out));
     return true;
   }
 
@@ -454,6 +456,7 @@ struct PieceDecoder::State {
   std::vector<std::byte> memory = std::vector<std::byte>(ZSTD_estimateDCtxSize());
   ZSTD_DCtx* context = ZSTD_initStaticDCtx(memory.data(), memory.size());
   std::unique_ptr<std::byte[]> planes = std::make_unique_for_overwrite<std::byte[]>(kPieceSize);
+  std::unique_ptr<std::byte[]> mask = std::make_unique_for_overwrite<std::byte[]>(mask_size(kPieceSize));
 
   /// Returns how many bytes the frames in `coded` have, which are put in `out`.
   Result<std::size_t> decompress(std::span<const std::byte> coded, std::span<std::byte> out) {
@@ -471,9 +474,11 @@ Result<void> check_hash(const PieceHeader& header, std::span<const std::byte> pi
   return make_error(ErrorCode::kCorrupt, "bytes with the hash of the piece, found others");
 }
 
-/// Restores planes of which some are sparse. Returns whether `coded` has exactly these.
+/// Restores planes of which some are sparse. `mask` has room for that of a plane. Returns whether `coded` has
+/// exactly these.
 bool merge_planes(const Arrangement& arrangement, std::uint32_t sparse_planes,
-                  std::span<const std::byte> coded, std::span<std::byte> out) noexcept {
+                  std::span<const std::byte> coded, std::span<std::byte> mask,
+                  std::span<std::byte> out) noexcept {
   const std::size_t elements =
       (out.size() - std::min<std::size_t>(out.size(), arrangement.first_element)) / arrangement.element_size;
   for (std::uint32_t plane = 0; plane < arrangement.element_size; ++plane) {
@@ -481,7 +486,7 @@ bool merge_planes(const Arrangement& arrangement, std::uint32_t sparse_planes,
     out = out.subspan(bytes.size());
     std::size_t used = bytes.size();
     if ((sparse_planes >> plane & 1) != 0) {
-      const auto merged = merge_sparse(coded, bytes);
+      const auto merged = merge_sparse(coded, mask, bytes);
       if (!merged) return false;
       used = *merged;
     } else {
@@ -519,7 +524,8 @@ Result<void> PieceDecoder::decode_update(const PieceHeader& header, std::uint32_
   std::span other(coded.data(), size);  // its bytes are not needed once they are decoded
   ETSTREAM_ASSIGN(const std::size_t found, state_->decompress(coded, content));
   if (sparse_planes != 0) {
-    const auto merged = merge_planes(arrangement, sparse_planes, content.first(found), other);
+    const std::span mask(state_->mask.get(), mask_size(kPieceSize));
+    const auto merged = merge_planes(arrangement, sparse_planes, content.first(found), mask, other);
     std::swap(content, other);
     if (!merged) {
       return make_error(ErrorCode::kCorrupt, "sparse planes of {} bytes, found others in {} bytes", size,

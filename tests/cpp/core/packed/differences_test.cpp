@@ -130,26 +130,37 @@ TEST_CASE("there are never more runs than a piece may have") {
   CHECK(size == piece.size());
 }
 
-TEST_CASE("a sparse plane is a mask and the bytes that are not zero") {
+TEST_CASE("a sparse plane is two masks and the bytes that are not zero") {
   testing::SeededRandom random(2);
-  for (std::size_t size = 0; size < 50; ++size) {
+  for (std::size_t size = 0; size < 200; ++size) {
     CAPTURE(size);
+    // Up to all bytes are zero.
+    const std::uint64_t rate = 1 + size % 40;
     std::string plane(size, '\0');
-    for (char& each : plane) each = random.one_in(3) ? static_cast<char>(random.bits()) : '\0';
-    std::vector<std::byte> coded(packed::mask_size(size) + size + 5);
-    const auto mask = std::span(coded).first(packed::mask_size(size));
-    const std::size_t count = packed::split_sparse(bytes_of(plane), mask, coded.data() + mask.size());
-    CHECK(count == size - static_cast<std::size_t>(std::count(plane.begin(), plane.end(), '\0')));
+    for (char& each : plane) each = random.one_in(rate) ? static_cast<char>(random.bits()) : '\0';
+    std::vector<std::byte> masks(packed::masks_size(size));
+    std::vector<std::byte> values(size);
+    const packed::SparseSizes sizes = packed::split_sparse(bytes_of(plane), masks, values.data());
+    CHECK(sizes.values == size - static_cast<std::size_t>(std::count(plane.begin(), plane.end(), '\0')));
+    CHECK(sizes.mask <= std::min(sizes.values, packed::mask_size(size)));
+    CHECK(sizes.upper == packed::mask_size(packed::mask_size(size)));
+    std::vector<std::byte> coded(masks.begin(),
+                                 masks.begin() + static_cast<std::ptrdiff_t>(sizes.upper + sizes.mask));
+    coded.insert(coded.end(), values.begin(), values.begin() + static_cast<std::ptrdiff_t>(sizes.values));
     std::vector<std::byte> merged(size);
-    const std::size_t used = mask.size() + count;
-    CHECK(packed::merge_sparse(coded, merged) == used);
+    std::vector<std::byte> mask(packed::mask_size(size));
+    CHECK(coded.size() == sizes.all());
+    CHECK(packed::merge_sparse(coded, mask, merged) == sizes.all());
     CHECK((text_of(merged) == plane));
-    CHECK(packed::merge_sparse(std::span(coded).first(used), merged) == used);
-    if (used > 0) CHECK(!packed::merge_sparse(std::span(coded).first(used - 1), merged));
-    // A bit beyond the plane.
-    if (size % 8 != 0) {
-      mask.back() |= std::byte{0x80};
-      CHECK(!packed::merge_sparse(coded, merged));
+    if (!coded.empty()) {
+      CHECK(!packed::merge_sparse(std::span(coded).first(coded.size() - 1), mask, merged));
+    }
+    coded.resize(coded.size() + 5);
+    CHECK(packed::merge_sparse(coded, mask, merged) == sizes.all());
+    // A bit beyond the mask.
+    if (packed::mask_size(size) % 8 != 0) {
+      coded[sizes.upper - 1] |= std::byte{0x80};
+      CHECK(!packed::merge_sparse(coded, mask, merged));
     }
   }
 }
