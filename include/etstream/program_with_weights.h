@@ -7,7 +7,6 @@
 //   std::printf("%zu files of weights\n", opened->weights.size());
 #pragma once
 
-#include <deque>
 #include <string>
 #include <vector>
 
@@ -18,12 +17,13 @@
 
 namespace etstream {
 
+/// A program and its weights, both open.
 struct ETSTREAM_EXPORT ProgramWithWeights {
   ProgramFile program;
-  std::deque<TensorDataFile> weights;
+  std::vector<TensorDataFile> weights;
 
   /// Opens the files at these paths; the first of several shards of tensor data stands for all, unless
-  /// `partial`. Errors: those of opening them; kInvalidArgument for a shard without the others.
+  /// `partial`. Errors: those of opening them; kNotFound for a shard without the others.
   [[nodiscard]] static Result<ProgramWithWeights> open(const std::string& program,
                                                        const std::vector<std::string>& weights,
                                                        bool partial = false);

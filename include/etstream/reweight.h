@@ -46,7 +46,7 @@ struct ReweightingPlan {
 /// Plans the files with new weights. A file keeps its size and its layout: what changes are payloads, and
 /// keys that are their SHA-256, also where delegates ask for them. So the files are those of an export of the
 /// network with the new weights, unless that stores constants once that have become equal. A tensor of
-/// another type is first cast to that of the old one, as torch's load_state_dict() does.
+/// another type is first cast to that of the old one, as torch does when it loads a state.
 ///
 /// Reads what explain() reads, then the new checkpoint's tensors whose payloads have hashes as keys; writing
 /// reads them once more. Memory: as of explain(). Errors: those of explain(); kUnsupported for a payload that

@@ -4,7 +4,6 @@
 // etstream reweight MODEL.pte [WEIGHTS.ptd...] --was CHECKPOINT... --now CHECKPOINT... -o OUT.pte
 //     [--weights-to OUT.ptd...]
 #include <cstddef>
-#include <deque>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
