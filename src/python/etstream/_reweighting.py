@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from etstream import _core
@@ -63,7 +63,7 @@ class WeightOrigins:
     """The payloads in the order in which the program has them."""
     unused: tuple[str, ...]
     """The names of the tensors of the checkpoint that are behind no payload."""
-    names: dict[str, str]
+    names: dict[str, str] = field(hash=False)
     """The names of tensors by the names of payloads, as inspect() and its page take them."""
 
     def __bool__(self) -> bool:
