@@ -32,12 +32,19 @@ constexpr std::uint32_t kUnchanged = 0;
 constexpr std::uint32_t kWeights = 1;
 constexpr std::uint32_t kKey = 2;
 
+Error overlap(const ByteSource& file, std::uint64_t offset) {
+  return unexpected(ErrorCode::kUnsupported, {file.name(), offset},
+                    "payloads and keys that do not overlap, found one that begins in another");
+}
+
 /// Plans `file` with what of `replacements` lies in it.
 Result<FilePlan> plan_with(const ByteSource& file, const std::vector<Replacement>& replacements) {
   std::map<std::uint64_t, const Replacement*> by_offset;
   for (const Replacement& each : replacements) {
     const auto offset = each.place.offset_in(file);
-    if (offset && each.place.size() != 0) by_offset.emplace(*offset, &each);
+    if (!offset || each.place.size() == 0) continue;
+    const auto [there, is_new] = by_offset.emplace(*offset, &each);
+    if (!is_new && there->second->place.size() != each.place.size()) return overlap(file, *offset);
   }
   FilePlan plan;
   plan.labels = {"as it was", "weights", "key"};
@@ -48,10 +55,7 @@ Result<FilePlan> plan_with(const ByteSource& file, const std::vector<Replacement
     plan.size += plan.extents.back().size();
   };
   for (const auto& [offset, replacement] : by_offset) {
-    if (offset < plan.size) {
-      return unexpected(ErrorCode::kUnsupported, {file.name(), offset},
-                        "payloads and keys that do not overlap, found one that begins in another");
-    }
+    if (offset < plan.size) return overlap(file, offset);
     ETSTREAM_ASSIGN(ByteSource before, file.slice(plan.size, offset - plan.size));
     add(std::move(before), kUnchanged);
     add(replacement->bytes, replacement->label);
