@@ -58,7 +58,7 @@ class UseReader {
     ETSTREAM_ASSIGN(auto key, constant.string(known_.constant_data_offset.named_key));
     ETSTREAM_ASSIGN(const auto size, constant.scalar<std::uint64_t>(known_.constant_data_offset.size));
     std::uint64_t position = 0;
-    if (key) {
+    if (key && !key->empty()) {
       ETSTREAM_ASSIGN(const auto characters, constant.vector(known_.constant_data_offset.named_key));
       position = payload_.graph_offset + characters->elements();
     } else {

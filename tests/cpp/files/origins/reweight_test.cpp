@@ -268,6 +268,24 @@ TEST_CASE("a payload that becomes equal to one that stays is refused, too") {
           "of XNNFullyConnected 0"));
 }
 
+TEST_CASE("payloads that overlap are refused") {
+  using namespace made_xnnpack;   // NOLINT: their names are what this is about
+  using namespace xnnpack_graph;  // NOLINT
+  const std::string bytes = made::floats(4, 1);
+  for (const std::uint64_t offset : {0U, 8U}) {
+    XNNGraphT graph = empty_graph();
+    add_value(graph, tensor_of(1, XNNDatatype_xnn_datatype_fp32, {4}, add_inner_constant(graph, 0, 16)));
+    add_value(graph, tensor_of(2, XNNDatatype_xnn_datatype_fp32, {2}, add_inner_constant(graph, offset, 8)));
+    Case given;
+    given.program.delegates = {{"XnnpackBackend", payload_of(graph, bytes)}};
+    given.was = {{"old.safetensors"},
+                 {made::tensor("a", {4}, bytes), made::tensor("b", {2}, bytes.substr(offset, 8))}};
+    given.now = given.was;
+    CHECK(error_of(reweighted(given)) ==
+          containing("expected payloads and keys that do not overlap, found one"));
+  }
+}
+
 TEST_CASE("weights that can't be quantized are refused") {
   Case given = network();
   std::vector<float> infinite = made::numbers(128, 1);
