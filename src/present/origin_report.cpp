@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Where the payloads of a program come from.
+// The report of the tensors that the payloads of a program are made of.
 #include <algorithm>
 #include <cstddef>
 #include <nlohmann/json.hpp>

@@ -26,7 +26,7 @@ namespace {
 struct Replacement {
   ByteSource place;
   ByteSource bytes;
-  std::uint32_t label = 0;  // an index in kLabels
+  std::uint32_t label = 0;  // an index in FilePlan::labels
 };
 constexpr std::uint32_t kUnchanged = 0;
 constexpr std::uint32_t kWeights = 1;

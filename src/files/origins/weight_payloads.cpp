@@ -58,18 +58,18 @@ class PayloadReader {
   struct Named {
     ByteSource data;
     std::optional<TensorLayout> layout;
-    std::vector<ByteSource> places;  // of the key
+    ByteSource key_place;
   };
 
   Result<void> read_keys() {
     ETSTREAM_ASSIGN(auto named, pte::read_named_data(program_.model()));
     for (pte::NamedPayload& each : named) {
-      add_key(each.key, {std::move(each.data), {}, {std::move(each.key_place)}});
+      add_key(each.key, {std::move(each.data), {}, std::move(each.key_place)});
     }
     for (const TensorDataFile* file : weights_) {
       ETSTREAM_ASSIGN(auto entries, file->entries());
       for (NamedTensorData& entry : entries) {
-        add_key(entry.key, {std::move(entry.data), std::move(entry.layout), {std::move(entry.key_place)}});
+        add_key(entry.key, {std::move(entry.data), std::move(entry.layout), std::move(entry.key_place)});
       }
     }
     return {};
@@ -106,9 +106,7 @@ class PayloadReader {
     const Named& named = by_key_.at(key);
     const std::size_t place =
         add({.label = std::move(label), .name = key, .data = named.data, .layout = named.layout});
-    if (asked_.insert(key).second) {
-      for (const ByteSource& characters : named.places) add_hash(place, key, characters);
-    }
+    if (asked_.insert(key).second) add_hash(place, key, named.key_place);
     return place;
   }
 
@@ -188,9 +186,8 @@ class PayloadReader {
       return std::optional(std::move(constants));
     }
     if (delegate.backend != kXnnpackBackend) return std::optional<std::vector<PayloadConstant>>();
-    ETSTREAM_ASSIGN(const XnnpackPayload opened, open_xnnpack(delegate.data, asker));
-    if (!opened.has_header) return std::optional<std::vector<PayloadConstant>>();
     ETSTREAM_ASSIGN(XnnpackUses uses, read_xnnpack_uses(delegate.data, asker));
+    if (!uses.has_header) return std::optional<std::vector<PayloadConstant>>();
     return std::optional(std::move(uses.constants));
   }
 

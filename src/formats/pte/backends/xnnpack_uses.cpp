@@ -50,7 +50,7 @@ class UseReader {
         }));
     ETSTREAM_TRY(for_each(root.tables(known_.xnn_graph.xnodes),
                           [&](const TableReader& node, std::uint32_t i) { return add_node(node, i); }));
-    return XnnpackUses{std::move(out_), std::move(packings_)};
+    return XnnpackUses{true, std::move(out_), std::move(packings_)};
   }
 
  private:

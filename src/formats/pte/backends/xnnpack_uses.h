@@ -23,6 +23,7 @@ struct XnnpackPacking {
 };
 
 struct XnnpackUses {
+  bool has_header = false;  // or the constants are in the graph, and none is listed
   std::vector<PayloadConstant>
       constants;                         // in the payload's order; behind them, scales that lie in the graph
   std::vector<XnnpackPacking> packings;  // in the order of the nodes
