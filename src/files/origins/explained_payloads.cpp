@@ -273,7 +273,7 @@ class Explainer {
       const bool is_named = checkpoint_.tensors[each.steps.front().front().tensor].name == each.payload.name;
       if (!may_be || is_named) return {};
     }
-    if (each.payload.bias_of) {
+    if (each.payload.bias_of || each.payload.integers) {
       // Other numbers than zeros are weights, however few they are.
       const ByteSource& data = each.payload.data;
       ETSTREAM_ASSIGN(const bool are_zeros, same_bytes(data, ByteSource::zeros(data.size())));

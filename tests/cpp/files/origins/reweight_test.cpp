@@ -268,6 +268,23 @@ TEST_CASE("a payload that becomes equal to one that stays is refused, too") {
           "of XNNFullyConnected 0"));
 }
 
+TEST_CASE("quantized weights of two values are no mask") {
+  using namespace made_xnnpack;   // NOLINT: their names are what this is about
+  using namespace xnnpack_graph;  // NOLINT
+  XNNGraphT graph = empty_graph();
+  PerTensorQuantT scaled;
+  scaled.scale = 0.5F;
+  add_scaled(graph, tensor_of(1, XNNDatatype_xnn_datatype_qint8, {2, 4}, add_inner_constant(graph, 0, 8)),
+             scaled);
+  Case given;
+  given.program.delegates = {
+      {"XnnpackBackend", payload_of(graph, std::string("\x7f\x01\x01\x7f\x7f\x01\x7f\x01", 8))}};
+  given.was = {{"old.safetensors"}, {floats("a", 1, 8)}};
+  given.now = given.was;
+  CHECK(error_of(reweighted(given)) ==
+        containing("tensors that give a constant in method 'forward', delegate 0 (XnnpackBackend), 8 bytes"));
+}
+
 TEST_CASE("payloads that overlap are refused") {
   using namespace made_xnnpack;   // NOLINT: their names are what this is about
   using namespace xnnpack_graph;  // NOLINT
