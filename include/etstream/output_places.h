@@ -20,7 +20,8 @@
 namespace etstream {
 
 /// Compares what the outputs will be, whether or not anything is there yet: a path by the identity of its
-/// folder and the name in it, with links followed; a file that is written in place by its own identity. Not
+/// folder and the name in it, with links followed; a file that is written in place by its own identity. Names
+/// that differ in ASCII's capital letters alone count as one on any file system, as some ignore the case. Not
 /// for several threads at once.
 class ETSTREAM_EXPORT OutputPlaces {
  public:
@@ -34,8 +35,9 @@ class ETSTREAM_EXPORT OutputPlaces {
  private:
   using FileKey = std::pair<std::uint64_t, std::uint64_t>;  // device and inode
 
-  std::map<std::pair<FileKey, std::string>, std::string> names_;  // by folder and the name in it
-  std::map<FileKey, std::string> replaced_;                       // files that are at these names now
+  /// The name and the path of each, by its folder and the name in small letters.
+  std::map<std::pair<FileKey, std::string>, std::pair<std::string, std::string>> names_;
+  std::map<FileKey, std::string> replaced_;  // files that are at these names now
   std::map<FileKey, std::string> in_place_;
 };
 

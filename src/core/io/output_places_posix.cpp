@@ -18,6 +18,14 @@ Error one_file(const std::string& name, const std::string& earlier) {
                      {"give each a name of its own"});
 }
 
+Error alike(const std::string& name, const std::string& earlier) {
+  return with_advice(
+      make_error(ErrorCode::kInvalidArgument,
+                 "two outputs are to be {} and {}, which are one file where capital letters do not count",
+                 quote(earlier), quote(name)),
+      {"give each a name of its own"});
+}
+
 /// Returns the nearest folder above `path` that exists, and the rest of the path from there on.
 std::pair<FileIdentity, std::string> place_of(const std::string& path) {
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
@@ -39,8 +47,12 @@ Result<void> OutputPlaces::add(const std::string& path) {
   return without_exceptions([&]() -> Result<void> {
     ETSTREAM_ASSIGN(const std::string end, follow_links(path));
     const auto [folder, name] = place_of(end);
-    const auto [at, is_new] = names_.try_emplace({{folder.device, folder.inode}, name}, path);
-    if (!is_new) return one_file(path, at->second);
+    const auto [at, is_new] =
+        names_.try_emplace({{folder.device, folder.inode}, in_small_letters(name)}, name, path);
+    if (!is_new) {
+      const auto& [earlier_name, earlier] = at->second;
+      return name == earlier_name ? one_file(path, earlier) : alike(path, earlier);
+    }
     if (const auto file = identity_of(end)) {
       const FileKey key{file->device, file->inode};
       if (const auto open = in_place_.find(key); open != in_place_.end()) return one_file(path, open->second);

@@ -49,6 +49,8 @@ TEST_CASE("two spellings of a new file are one output") {
   CHECK(are_one("new/a/x", folder / "new/./a/b/../x"));
   CHECK_FALSE(are_one("x", "in/x"));
   CHECK_FALSE(are_one("new/x", "x"));
+  CHECK(are_one("x", "./X"));
+  CHECK(are_one("new/A/x", "new/a/x"));
   const std::string long_name(300, 'n');
   CHECK_FALSE(are_one(long_name + "1", long_name + "2"));
   OutputPlaces places;
@@ -56,6 +58,9 @@ TEST_CASE("two spellings of a new file are one output") {
   CHECK(error_of(places.add("./x")) ==
         exactly(
             "kInvalidArgument: two outputs are to be one file, 'x' and './x'; give each a name of its own"));
+  CHECK(error_of(places.add("./X")) ==
+        exactly("kInvalidArgument: two outputs are to be 'x' and './X', which are one file where capital "
+                "letters do not count; give each a name of its own"));
   CHECK(error_of(places.add("x")) ==
         exactly("kInvalidArgument: two outputs are to be 'x'; give each a name of its own"));
 }
