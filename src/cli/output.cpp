@@ -224,6 +224,12 @@ void warn(const Finding& warning) {
   complain("warning: {}\n", one_line(full_message(warning, option_words)));
 }
 
+void say_sizes(const std::vector<Output>& outputs) {
+  for (const Output& output : outputs) {
+    if (!is_standard_output(output.path)) say("{}: {}\n", output.path, readable_size(output.plan->size));
+  }
+}
+
 void print(const Findings& findings) {
   for (const Finding& error : findings.errors) {
     complain("error: {}\n", one_line(full_message(error, option_words)));

@@ -41,6 +41,9 @@ struct Output {
 [[nodiscard]] Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOptions& options,
                                          const std::string& folder = {});
 
+/// Prints the path and the size of each output that is no stream. All have plans.
+void say_sizes(const std::vector<Output>& outputs);
+
 /// Returns how many bytes of memory the command takes to write the plans: those that grow with their
 /// metadata, and those of the command and its readers.
 [[nodiscard]] std::uint64_t planned_memory(std::span<const FilePlan* const> plans) noexcept;

@@ -78,10 +78,7 @@ Result<void> write_plan(const ProgramPlan& planned, const PteArguments& argument
     print_json(report);
     return {};
   }
-  for (const Output& output : outputs) {
-    if (is_standard_output(output.path)) continue;
-    say("{}: {}\n", output.path, readable_size(output.plan->size));
-  }
+  say_sizes(outputs);
   return {};
 }
 

@@ -91,9 +91,7 @@ Result<void> reweight_command(const ReweightArguments& arguments) {
     print_json(report);
     return {};
   }
-  for (const Output& output : outputs) {
-    if (!is_standard_output(output.path)) say("{}: {}\n", output.path, readable_size(output.plan->size));
-  }
+  say_sizes(outputs);
   return {};
 }
 

@@ -178,12 +178,16 @@ std::vector<Quantization> with_groups(std::initializer_list<Quantization> known,
 
 }  // namespace
 
+std::string name_of(const Checkpoint& checkpoint) {
+  return checkpoint.files.empty() ? "the checkpoint" : checkpoint.files.front();
+}
+
 OriginSearch::OriginSearch(const Checkpoint& checkpoint, std::vector<std::uint32_t> head_dims)
     : checkpoint_(checkpoint),
       tensors_(tensors_of(checkpoint.tensors)),
       head_dims_(std::move(head_dims)),
       norms_(find_norms(checkpoint.tensors)),
-      budget_(checkpoint.files.empty() ? "the checkpoint" : checkpoint.files.front(), size_of(checkpoint)) {}
+      budget_(name_of(checkpoint), size_of(checkpoint)) {}
 
 std::vector<OriginSearch::Wanted> OriginSearch::wanted(const WeightPayload& payload) {
   if (!payload.layout) return {};
@@ -330,9 +334,9 @@ Result<const OriginSearch::Known*> OriginSearch::known(const Wanted& wanted) {
 
 Result<void> OriginSearch::count_try() {
   if (tries_++ < kMostTries) return {};
-  return error_in(
-      ErrorCode::kTooLarge, checkpoint_.files.empty() ? "the checkpoint" : checkpoint_.files.front(),
-      "expected at most {} ways from its tensors to payloads of their sizes, found more", kMostTries);
+  return error_in(ErrorCode::kTooLarge, name_of(checkpoint_),
+                  "expected at most {} ways from its tensors to payloads of their sizes, found more",
+                  kMostTries);
 }
 
 Result<bool> OriginSearch::gives_scales(const WeightSteps& steps, const WeightPayload& scales) const {

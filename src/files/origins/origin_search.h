@@ -19,6 +19,9 @@
 
 namespace etstream {
 
+/// Returns what messages call a checkpoint: its first file.
+[[nodiscard]] std::string name_of(const Checkpoint& checkpoint);
+
 /// Tries steps on the tensors of a checkpoint, which outlives it, the usual ones first. Some bytes of each
 /// result are kept, so that the time is in proportion to the number of tensors plus that of payloads; a
 /// payload is compared in full with what has those bytes. Memory: 200 bytes for each tensor and way that was

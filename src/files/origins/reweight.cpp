@@ -16,6 +16,7 @@
 #include "core/io/read_pieces.h"
 #include "core/layout/same_bytes.h"
 #include "files/origins/explained_payloads.h"
+#include "files/origins/origin_search.h"
 #include "formats/tensor/converted_floats.h"
 #include "formats/tensor/dimensions.h"
 
@@ -104,7 +105,7 @@ class Reweighter {
     }
     if (others != 0)
       found += text("; nor those of {}", counted(static_cast<std::uint64_t>(others), "more payload"));
-    return error_in(ErrorCode::kUnsupported, name_of_checkpoint(*given_.was),
+    return error_in(ErrorCode::kUnsupported, name_of(*given_.was),
                     "expected tensors that give {}, {}, found {}", payload.label,
                     counted(payload.data.size(), "byte"), found);
   }
@@ -115,25 +116,21 @@ class Reweighter {
                               payload.layout->scalar_type == ScalarType::kUInt8);
   }
 
-  static std::string name_of_checkpoint(const Checkpoint& checkpoint) {
-    return checkpoint.files.empty() ? "the checkpoint" : checkpoint.files.front();
-  }
-
   /// Returns the new tensor in the place of an old one, in the old one's type.
   Result<const CheckpointTensor*> now(std::size_t tensor) {
     std::optional<CheckpointTensor>& out = now_[tensor];
     if (out) return &*out;
     const CheckpointTensor& was = given_.was->tensors[tensor];
-    const std::string file = name_of_checkpoint(*given_.now);
+    const std::string file = name_of(*given_.now);
     const auto found = by_name_.find(was.name);
     if (found == by_name_.end()) {
       return error_in(ErrorCode::kInvalidArgument, file, "expected a tensor {} as in {}, found none",
-                      quote(was.name), name_of_checkpoint(*given_.was));
+                      quote(was.name), name_of(*given_.was));
     }
     const CheckpointTensor& is = *found->second;
     if (!is_plain(is) || is.layout->sizes != was.layout->sizes) {
       return error_in(ErrorCode::kInvalidArgument, file, "tensor {}: expected {} as in {}, found {}",
-                      quote(was.name), describe(*was.layout), name_of_checkpoint(*given_.was),
+                      quote(was.name), describe(*was.layout), name_of(*given_.was),
                       is.layout ? describe(*is.layout) : is.type);
     }
     out = is;
@@ -171,7 +168,7 @@ class Reweighter {
           ErrorCode::kInvalidArgument, given_.program->file().name(),
           "expected {} and {} to differ, found the same bytes for both in {}: an export would store "
           "them once",
-          there->second, each.payload.label, name_of_checkpoint(*given_.now));
+          there->second, each.payload.label, name_of(*given_.now));
     }
     const auto characters = std::as_bytes(std::span(hash));
     const ByteSource key = ByteSource::owned({characters.begin(), characters.end()});
@@ -182,7 +179,7 @@ class Reweighter {
   /// Checks that all tensors that may be meant still give the same bytes.
   Result<void> require_one_meaning(const ExplainedPayload& each, const ByteSource& bytes) {
     const auto refuse = [&](const std::string& other) {
-      return error_in(ErrorCode::kInvalidArgument, name_of_checkpoint(*given_.now),
+      return error_in(ErrorCode::kInvalidArgument, name_of(*given_.now),
                       "{} may be {} or {}, which were equal and differ now", each.payload.label,
                       quote(given_.was->tensors[each.steps.front().front().tensor].name), other);
     };

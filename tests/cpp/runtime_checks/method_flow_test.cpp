@@ -101,6 +101,19 @@ TEST_CASE("a number of each kind is told from the others") {
   });
 }
 
+TEST_CASE("a number that is one of two is of the kind of both") {
+  const auto make = [](bool is_second, bool is_first) {
+    return [=](ExecutionPlanT& plan) {
+      const std::int32_t flag = add_boolean(plan, true);
+      call(plan, "executorch_prim::sym_ite", "Scalar",
+           {flag, is_first ? flag : kAlpha, is_second ? flag : kAlpha, kAlpha});
+      call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
+    };
+  };
+  check_sound(make(false, false));
+  check_found("expected IntList.items of integers, found a boolean", make(true, true));
+}
+
 TEST_CASE("what an operator in place returns takes the place of its last argument") {
   check_found("expected a boolean as argument 2 of aten::copy_, found a tensor", [](ExecutionPlanT& plan) {
     const std::int32_t flag = add_boolean(plan, false);
