@@ -5,6 +5,7 @@
 //     [--weights-to OUT.ptd...]
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -88,6 +89,9 @@ Result<void> reweight_command(const ReweightArguments& arguments) {
   if (arguments.json) {
     nlohmann::ordered_json report = {{"output", arguments.output}, {"size", planned.program.size}};
     report["payloads"] = planned.replaced;
+    for (const Output& output : std::span(outputs).first(planned.weights.size())) {
+      report["weights"].push_back({{"output", output.path}, {"size", output.plan->size}});
+    }
     print_json(report);
     return {};
   }

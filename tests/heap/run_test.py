@@ -167,6 +167,8 @@ print(os.waitpid(child, 0)[1])
             spill.rmdir()
         self.assertEqual((done.returncode, done.stdout), (0, "0\n"), done.stderr)
         self.assertRegex(done.stderr, f"stay in memory, as no file can be made in {spill}: ")
+        said = done.stderr.splitlines()
+        self.assertEqual(len(said), len(set(said)), done.stderr)  # each process says it once
 
     def test_a_fork_that_finds_no_folder_goes_on_in_memory(self) -> None:
         self.forked_after("os.rmdir(folder)")

@@ -40,6 +40,7 @@ COMMANDS = {
         "ptd weights.ptd -o shards/w.ptd --split-max-size 20480 --json",
         "pte model.pte --metadata a=1 --constants-to split_weights.ptd --split-max-size 1G -o said.pte --json",
         "reweight model.pte --was model.pte --now model.pte -o again.pte --json",
+        "reweight small.pte weights.ptd --was weights.ptd --now weights.ptd -o new.pte --weights-to new.ptd --json",
         "ptn program.ptg --constants constants.safetensors -o model.ptn --json",
         "fat pack program=model.pte blob=cases.json -o model.fat --json",
         *named("first"),

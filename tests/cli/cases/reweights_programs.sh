@@ -33,6 +33,7 @@ etstream pte new.pte --constants-to expected.ptd --keys keys.json -o expected.pt
 try etstream reweight thin.pte weights.ptd --was old.safetensors --now new.safetensors -o thin_new.pte --weights-to new.ptd
 cmp thin_new.pte expected.pte && cmp new.ptd expected.ptd && echo "as moved out of the new program"
 try etstream verify thin_new.pte new.ptd
+try etstream reweight thin.pte weights.ptd --was old.safetensors --now new.safetensors -o thin_new.pte --weights-to new.ptd --json
 try etstream reweight thin.pte weights.ptd --was old.safetensors --now new.safetensors --dry-run
 # Names of tensors that are hashes change with what they name.
 etstream pte program.pte --constants-to hashes.ptd -o hashed.pte >/dev/null
