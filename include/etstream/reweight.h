@@ -19,6 +19,7 @@
 #include "etstream/checkpoint_tensor.h"
 #include "etstream/export.h"
 #include "etstream/file_plan.h"
+#include "etstream/findings.h"
 #include "etstream/program.h"
 #include "etstream/result.h"
 #include "etstream/tensor_data_file.h"
@@ -33,6 +34,8 @@ struct Reweighting {
   std::vector<const TensorDataFile*> weights = {};  // that it runs with
   const Checkpoint* was = nullptr;
   const Checkpoint* now = nullptr;
+  /// Takes a warning of tensors of `now` that are not as in `was`, and reach no payload.
+  Warn warn = {};
 };
 
 /// The plans of the files with the new weights.
@@ -46,13 +49,15 @@ struct ReweightingPlan {
 /// Plans the files with new weights. A file keeps its size and its layout: what changes are payloads, and
 /// keys that are their SHA-256, also where delegates ask for them. So the files are those of an export of the
 /// network with the new weights, unless that stores constants once that have become equal. A tensor of
-/// another type is first cast to that of the old one, as torch does when it loads a state.
+/// another floating-point type is cast to that of the payload; it is first cast to that of the old tensor if
+/// the payload was made in that, as a bfloat16 model is quantized in bfloat16.
 ///
-/// Reads what explain() reads, then the new checkpoint's tensors whose payloads have hashes as keys; writing
-/// reads them once more. Memory: as of explain(). Errors: those of explain(); kUnsupported for a payload that
-/// the old checkpoint does not explain; kInvalidArgument for a tensor that the new checkpoint lacks, or has
-/// in another shape; for a payload that may be several tensors which differ now; for two payloads that would
-/// have the same key, as an export would store them once.
+/// Reads what explain() reads, then payloads that have hashes as keys, and the new checkpoint's tensors for
+/// them; writing reads these once more. For `warn` it reads tensors of both that no payload has. Memory: as
+/// of explain(). Errors: those of explain(); kUnsupported for a payload that the old checkpoint does not
+/// explain; kInvalidArgument for a tensor that the new checkpoint lacks, or has in another shape; for a
+/// payload that may be several tensors which differ now; for two payloads that would have the same key, as an
+/// export would store them once.
 [[nodiscard]] ETSTREAM_EXPORT Result<ReweightingPlan> plan(const Reweighting& description);
 
 }  // namespace etstream

@@ -77,7 +77,7 @@ Result<void> reweight_command(const ReweightArguments& arguments) {
   ETSTREAM_ASSIGN(const Checkpoint now,
                   open_joined_checkpoint(arguments.now, {.partial = arguments.partial}));
   ETSTREAM_ASSIGN(const ReweightingPlan planned,
-                  plan(Reweighting{&program.program, program.files(), &was, &now}));
+                  plan(Reweighting{&program.program, program.files(), &was, &now, warn}));
   // Weights come first: a program must not be there before its weights.
   std::vector<Output> outputs;
   for (std::size_t i = 0; i < planned.weights.size(); ++i) {

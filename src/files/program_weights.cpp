@@ -59,11 +59,11 @@ class PairVerifier {
 
   template <class... Arguments>
   void error(std::string_view file, Template<Arguments...> words, const Arguments&... arguments) {
-    add_error(findings_, text("{}: {}", file, text(words, arguments...)));
+    add_error(findings_, error_in(ErrorCode::kCorrupt, file, words, arguments...));
   }
   template <class... Arguments>
   void warning(std::string_view file, Template<Arguments...> words, const Arguments&... arguments) {
-    add_warning(findings_, text("{}: {}", file, text(words, arguments...)));
+    add_warning(findings_, error_in(ErrorCode::kCorrupt, file, words, arguments...));
   }
   [[nodiscard]] std::string name_of(std::size_t file) const { return weights_[file]->file().name(); }
   [[nodiscard]] std::string program_name() const { return program_.model().name(); }

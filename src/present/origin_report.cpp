@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The report of the tensors that the payloads of a program are made of.
-#include <algorithm>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,15 +12,6 @@
 
 namespace etstream {
 namespace {
-
-std::string names_text(const std::vector<std::string>& names) {
-  constexpr std::size_t kMostNames = 4;
-  std::string out;
-  for (std::size_t i = 0; i < std::min(names.size(), kMostNames); ++i) {
-    out += (i == 0 ? "" : ", ") + quote(names[i]);
-  }
-  return names.size() <= kMostNames ? out : text("{} and {} more", out, names.size() - kMostNames);
-}
 
 std::string origin_text(const PayloadOrigin& origin) {
   if (origin.tensors.empty()) {

@@ -91,7 +91,7 @@ void write_plans(PlansAndOutputs files, bool sync, nb::handle progress, nb::hand
   std::uint64_t total = 0;
   for (const auto& [plan, output] : files) total += plan->size;
   std::uint64_t before = 0;
-  FileWarnings warnings;
+  CollectedWarnings warnings;
   std::vector<std::unique_ptr<PendingOutput>> uncommitted;
   for (const auto& [plan, output] : files) {
     auto sink = open_output(output, warnings.options(sync));

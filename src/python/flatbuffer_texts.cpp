@@ -78,7 +78,7 @@ void decompile_exactly(const ExactJson& schema, const SourceLike& file, const Ou
                                  size_prefixed, leave_out_over, std::move(file_name)};
   const ByteSource source = source_of(file);
   require_apart(source, output);
-  FileWarnings warnings;
+  CollectedWarnings warnings;
   const auto sink = open_output(output, warnings.options(sync));
   without_gil([&]() -> Result<void> {
     ETSTREAM_TRY(schema.decompile(source, options, *sink));

@@ -66,13 +66,11 @@ class ObjectOutput {
 
 }  // namespace
 
-FileSinkOptions FileWarnings::options(bool sync) {
-  return {.sync = sync, .warn = [this](const Finding& warning) {
-            messages_.push_back(full_message(warning, argument_words));
-          }};
+Warn CollectedWarnings::take() {
+  return [this](const Finding& warning) { messages_.push_back(full_message(warning, argument_words)); };
 }
 
-void FileWarnings::show() const {
+void CollectedWarnings::show() const {
   for (const std::string& message : messages_) {
     nb::module_::import_("etstream._warnings").attr("warn")(message);
   }

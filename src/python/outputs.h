@@ -16,15 +16,17 @@
 
 namespace etstream::python {
 
-/// Collects warnings about the file systems of outputs, for Python to show. Outlives the sinks.
-class FileWarnings {
+/// Collects warnings, for Python to show. Outlives the sinks and the plans that give them.
+class CollectedWarnings {
  public:
-  FileWarnings() = default;
-  FileWarnings(const FileWarnings&) = delete;
-  FileWarnings& operator=(const FileWarnings&) = delete;
+  CollectedWarnings() = default;
+  CollectedWarnings(const CollectedWarnings&) = delete;
+  CollectedWarnings& operator=(const CollectedWarnings&) = delete;
 
-  [[nodiscard]] FileSinkOptions options(bool sync);
-  /// Warns at the line that called etstream, once the outputs are complete. Raises if warnings are errors.
+  /// Returns the function that takes them.
+  [[nodiscard]] Warn take();
+  [[nodiscard]] FileSinkOptions options(bool sync) { return {.sync = sync, .warn = take()}; }
+  /// Warns at the line that called etstream, once all is done. Raises if warnings are errors.
   void show() const;
 
  private:

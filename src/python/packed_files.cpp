@@ -85,7 +85,7 @@ void write(nb::handle source, nb::handle output, nb::handle base, bool sync, nb:
     streams.base = source_of(base_input);
     require_apart(*streams.base, destination);
   }
-  FileWarnings warnings;
+  CollectedWarnings warnings;
   FileSinkOptions options = warnings.options(sync);
   options.packing = FileSinkOptions::Packing::kNever;
   const std::unique_ptr<Sink> sink = wrap(open_output(destination, options), streams);

@@ -17,6 +17,7 @@
 #include "python/bindings.h"
 #include "python/checkpoints.h"
 #include "python/errors.h"
+#include "python/outputs.h"
 #include "python/sources.h"
 #include "python/strings.h"
 
@@ -80,10 +81,12 @@ std::tuple<FilePlan, std::vector<FilePlan>, std::size_t, Origins> plan_reweighti
       for (const std::string& path : checkpoint->files) inputs->add(path);
     }
   }
+  CollectedWarnings warnings;
   ReweightingPlan planned = without_gil([&]() -> Result<ReweightingPlan> {
     ETSTREAM_ASSIGN(const ProgramWithWeights opened, open_files(file, files));
-    return plan(Reweighting{&opened.program, opened.files(), &was, &now});
+    return plan(Reweighting{&opened.program, opened.files(), &was, &now, warnings.take()});
   });
+  warnings.show();
   return {std::move(planned.program), std::move(planned.weights), planned.replaced,
           in_python(planned.origins)};
 }

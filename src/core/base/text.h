@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "etstream/result.h"
 
@@ -99,6 +100,10 @@ struct Character {
 
 /// Returns what printable() gives, in single quotes.
 [[nodiscard]] std::string quote(std::string_view word);
+
+/// Returns the first four names, quoted, and the number of the others: "'a', 'b'", "'a', 'b', 'c', 'd' and 5
+/// more".
+[[nodiscard]] std::string names_text(const std::vector<std::string>& names);
 
 /// Returns the shortest decimal that reads back as `number`: "0.25", "1e-07", "inf".
 [[nodiscard]] std::string exact_text(double number);

@@ -13,9 +13,11 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/findings.h"
 #include "core/base/try.h"
 #include "core/io/read_pieces.h"
 #include "core/layout/same_bytes.h"
+#include "etstream/program_weights.h"
 #include "files/origins/origin_search.h"
 #include "files/origins/weight_free.h"
 #include "formats/checkpoint/model_config.h"
@@ -352,6 +354,8 @@ Result<std::vector<ExplainedPayload>> explain_payloads(const ProgramFile& progra
                                                        const std::vector<const TensorDataFile*>& weights,
                                                        const Checkpoint& checkpoint) {
   ETSTREAM_ASSIGN(auto payloads, read_weight_payloads(program, weights));
+  ETSTREAM_ASSIGN(const Findings findings, verify(program, weights));
+  ETSTREAM_TRY(require_sound(program.file().name(), findings));
   ETSTREAM_ASSIGN(auto head_dims, head_dims_of(checkpoint));
   return Explainer(std::move(payloads), checkpoint, std::move(head_dims)).run();
 }

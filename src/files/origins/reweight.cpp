@@ -6,9 +6,12 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <variant>
 
 #include "core/base/sha256.h"
 #include "core/base/text.h"
@@ -74,6 +77,9 @@ class Reweighter {
         now_(given.was->tensors.size()),
         find_([this](std::size_t tensor) { return now(tensor); }) {
     for (const CheckpointTensor& tensor : given.now->tensors) by_name_.emplace(tensor.name, &tensor);
+    for (const ExplainedPayload& each : payloads) {
+      for (const WeightSteps& steps : each.steps) note_types(steps);
+    }
   }
 
   Result<std::vector<Replacement>> run() {
@@ -84,6 +90,7 @@ class Reweighter {
     for (const ExplainedPayload& each : payloads_) {
       if (!each.steps.empty()) ETSTREAM_TRY(replace(each));
     }
+    ETSTREAM_TRY(warn_of_unused());
     return std::move(out_);
   }
 
@@ -105,9 +112,14 @@ class Reweighter {
     }
     if (others != 0)
       found += text("; nor those of {}", counted(static_cast<std::uint64_t>(others), "more payload"));
-    return error_in(ErrorCode::kUnsupported, name_of(*given_.was),
-                    "expected tensors that give {}, {}, found {}", payload.label,
-                    counted(payload.data.size(), "byte"), found);
+    Error error =
+        error_in(ErrorCode::kUnsupported, name_of(*given_.was), "expected tensors that give {}, {}, found {}",
+                 payload.label, counted(payload.data.size(), "byte"), found);
+    if (payload.is_asked) return error;
+    return with_advice(std::move(error),
+                       {text("{} does not ask for it; if {} is shared by several programs, give "
+                             "these new weights before they share it",
+                             given_.program->file().name(), payload.file)});
   }
 
   static bool is_quantized(const WeightPayload& payload) {
@@ -116,7 +128,79 @@ class Reweighter {
                               payload.layout->scalar_type == ScalarType::kUInt8);
   }
 
-  /// Returns the new tensor in the place of an old one, in the old one's type.
+  /// Notes the tensors whose type the steps depend on: those that are not cast at first, and those that
+  /// belong to a model that was quantized in bfloat16.
+  void note_types(const WeightSteps& all) {
+    for (const TensorSteps& steps : all) {
+      bool is_cast = false;
+      bool is_rounded = false;
+      const auto in_order = [](const WeightStep& step) {
+        return std::holds_alternative<PermuteStep>(step) || std::holds_alternative<InterleaveRopeStep>(step);
+      };
+      const auto first = std::ranges::find_if_not(steps.steps, in_order);
+      if (first != steps.steps.end()) is_cast = std::holds_alternative<CastStep>(*first);
+      for (const WeightStep& step : steps.steps) {
+        if (const auto* const integers = std::get_if<QuantizeStep>(&step)) {
+          is_rounded |= integers->how.in_bfloat16;
+        } else if (const auto* const scales = std::get_if<ScalesStep>(&step)) {
+          is_rounded |= scales->how.in_bfloat16;
+        } else if (const auto* const bias = std::get_if<QuantizeBiasStep>(&step)) {
+          note_types(bias->scales);
+        }
+      }
+      for (const std::size_t tensor : tensors_in(steps)) {
+        if (tensor != steps.tensor || !is_cast || is_rounded) needs_type_.insert(tensor);
+      }
+    }
+  }
+
+  static Result<bool> are_same(const CheckpointTensor& a, const CheckpointTensor& b) {
+    if (a.type != b.type || a.layout != b.layout) return false;
+    return same_bytes(a.data, b.data);
+  }
+
+  /// Warns of new tensors that are not as they were, and reach no payload.
+  Result<void> warn_of_unused() const {
+    if (!given_.warn) return {};
+    std::set<std::size_t> used;
+    std::map<std::size_t, std::size_t> equals;  // tensors that were equal to a used one
+    for (const ExplainedPayload& each : payloads_) {
+      if (each.steps.empty()) continue;
+      for (const TensorSteps& steps : each.steps.front()) {
+        for (const std::size_t tensor : tensors_in(steps)) used.insert(tensor);
+      }
+      for (const std::size_t equal : each.equals) equals.emplace(equal, each.steps.front().front().tensor);
+    }
+    const std::vector<CheckpointTensor>& was = given_.was->tensors;
+    std::map<std::string_view, std::size_t> places;
+    for (std::size_t i = 0; i < was.size(); ++i) places.emplace(was[i].name, i);
+    std::vector<std::string> names;
+    for (const CheckpointTensor& tensor : given_.now->tensors) {
+      if (const auto place = places.find(tensor.name); place != places.end()) {
+        if (used.contains(place->second)) continue;
+        ETSTREAM_ASSIGN(bool is_known, are_same(tensor, was[place->second]));
+        const auto equal = equals.find(place->second);
+        if (!is_known && equal != equals.end()) {
+          const auto now = by_name_.find(was[equal->second].name);
+          if (now != by_name_.end()) {
+            ETSTREAM_ASSIGN(is_known, are_same(tensor, *now->second));
+          }
+        }
+        if (is_known) continue;
+      }
+      names.push_back(tensor.name);
+    }
+    if (names.empty()) return {};
+    given_.warn(
+        error_in(ErrorCode::kInvalidArgument, name_of(*given_.now),
+                 "expected its weights in payloads of {} or as they are in {}, found {} in neither: {}",
+                 given_.program->file().name(), name_of(*given_.was), counted(names.size(), "tensor"),
+                 names_text(names)));
+    return {};
+  }
+
+  /// Returns the new tensor in the place of an old one. It is cast to the old one's type if what follows
+  /// depends on that.
   Result<const CheckpointTensor*> now(std::size_t tensor) {
     std::optional<CheckpointTensor>& out = now_[tensor];
     if (out) return &*out;
@@ -140,6 +224,7 @@ class Reweighter {
       return error_in(ErrorCode::kInvalidArgument, file, "tensor {}: expected {}, found {}", quote(was.name),
                       describe(*was.layout), describe(*is.layout));
     }
+    if (!needs_type_.contains(tensor)) return &*out;
     ETSTREAM_ASSIGN(out->data, convert_floats(is.data, is.layout->scalar_type, type));
     out->layout->scalar_type = type;
     return &*out;
@@ -148,8 +233,7 @@ class Reweighter {
   /// Notes the key of a payload that stays, which no other may get.
   Result<void> note_key(const WeightPayload& payload) {
     if (payload.hashes.empty()) return {};
-    std::string hash(static_cast<std::size_t>(payload.hashes.front().size()), '\0');
-    ETSTREAM_TRY(payload.hashes.front().read_at(0, std::as_writable_bytes(std::span(hash))));
+    ETSTREAM_ASSIGN(std::string hash, characters_of(payload.hashes.front()));
     labels_.emplace(std::move(hash), payload.label);
     return {};
   }
@@ -158,10 +242,9 @@ class Reweighter {
     ETSTREAM_ASSIGN(const ByteSource bytes, take_steps(find_, each.steps.front()));
     ETSTREAM_TRY(require_one_meaning(each, bytes));
     out_.push_back({each.payload.data, bytes, kWeights});
-    if (each.payload.hashes.empty()) return {};
-    Sha256 hasher;
-    ETSTREAM_TRY(read_pieces(bytes, [&](std::span<const std::byte> piece) { hasher.update(piece); }));
-    const std::string hash = hasher.hex();
+    ETSTREAM_ASSIGN(const auto keys, keys_of(each.payload));
+    if (keys.empty()) return {};
+    ETSTREAM_ASSIGN(const std::string hash, sha256_of(bytes));
     const auto [there, is_new] = labels_.try_emplace(hash, each.payload.label);
     if (!is_new) {
       return error_in(
@@ -172,8 +255,32 @@ class Reweighter {
     }
     const auto characters = std::as_bytes(std::span(hash));
     const ByteSource key = ByteSource::owned({characters.begin(), characters.end()});
-    for (const ByteSource& place : each.payload.hashes) out_.push_back({place, key, kKey});
+    for (const ByteSource& place : keys) out_.push_back({place, key, kKey});
     return {};
+  }
+
+  static Result<std::string> sha256_of(const ByteSource& bytes) {
+    Sha256 hasher;
+    ETSTREAM_TRY(read_pieces(bytes, [&](std::span<const std::byte> piece) { hasher.update(piece); }));
+    return hasher.hex();
+  }
+
+  static Result<std::string> characters_of(const ByteSource& key) {
+    std::string out(static_cast<std::size_t>(key.size()), '\0');
+    ETSTREAM_TRY(key.read_at(0, std::as_writable_bytes(std::span(out))));
+    return out;
+  }
+
+  /// Returns the places of the keys that are the SHA-256 of the old bytes, of those that look so.
+  static Result<std::vector<ByteSource>> keys_of(const WeightPayload& payload) {
+    std::vector<ByteSource> out;
+    if (payload.hashes.empty()) return out;
+    ETSTREAM_ASSIGN(const std::string hash, sha256_of(payload.data));
+    for (const ByteSource& place : payload.hashes) {
+      ETSTREAM_ASSIGN(const std::string key, characters_of(place));
+      if (key == hash) out.push_back(place);
+    }
+    return out;
   }
 
   /// Checks that all tensors that may be meant still give the same bytes.
@@ -198,6 +305,7 @@ class Reweighter {
   const Reweighting& given_;
   const std::vector<ExplainedPayload>& payloads_;
   std::map<std::string, const CheckpointTensor*> by_name_;
+  std::set<std::size_t> needs_type_;                  // old tensors whose type the steps depend on
   std::vector<std::optional<CheckpointTensor>> now_;  // by the place of the old tensor
   FindTensor find_;                                   // in now_
   std::map<std::string, std::string> labels_;         // of payloads, by hash

@@ -48,8 +48,10 @@ class PayloadReader {
     }
     ETSTREAM_TRY(add_names_of_tensors());
     for (const auto& [key, named] : by_key_) {
-      if (!key.starts_with(kMetadataPrefix))
-        static_cast<void>(add_named(key, text("named data {}", quote(key))));
+      if (key.starts_with(kMetadataPrefix)) continue;
+      const std::size_t known = out_.size();
+      const std::size_t place = add_named(key, text("named data {}", quote(key)));
+      if (place == known) out_[place].is_asked = false;
     }
     return std::move(out_);
   }
@@ -64,19 +66,25 @@ class PayloadReader {
   Result<void> read_keys() {
     ETSTREAM_ASSIGN(auto named, pte::read_named_data(program_.model()));
     for (pte::NamedPayload& each : named) {
-      add_key(each.key, {std::move(each.data), {}, std::move(each.key_place)});
+      ETSTREAM_TRY(add_key(each.key, {std::move(each.data), {}, std::move(each.key_place)}));
     }
     for (const TensorDataFile* file : weights_) {
       ETSTREAM_ASSIGN(auto entries, file->entries());
       for (NamedTensorData& entry : entries) {
-        add_key(entry.key, {std::move(entry.data), std::move(entry.layout), std::move(entry.key_place)});
+        ETSTREAM_TRY(
+            add_key(entry.key, {std::move(entry.data), std::move(entry.layout), std::move(entry.key_place)}));
       }
     }
     return {};
   }
 
-  /// Adds data under a key. ExecuTorch takes that of a file if the program has some too.
-  void add_key(const std::string& key, Named named) { by_key_.insert_or_assign(key, std::move(named)); }
+  /// Adds data under a key, which has no other: ExecuTorch would take one of them, and leave the other.
+  Result<void> add_key(const std::string& key, Named named) {
+    const auto [there, is_new] = by_key_.try_emplace(key, std::move(named));
+    if (is_new) return {};
+    return error_in(ErrorCode::kUnsupported, named.data.name(), "key {}: expected once, found in {} too",
+                    quote(key), there->second.data.name());
+  }
 
   /// Adds a payload, unless its data is there. Returns its place.
   std::size_t add(WeightPayload payload) {

@@ -29,6 +29,7 @@ struct WeightPayload {
   bool is_of_nibbles = false;  // two integers a byte, the first in the low half
   bool are_scales = false;     // of the integers in another payload
   bool is_calibrated = false;  // the scale of an activation, which follows from data and not from weights
+  bool is_asked = true;        // by the program, as far as is known
   bool is_opaque = false;      // what a backend compiled, which may hold weights in any form
   std::optional<ScaledIntegers> integers = {};  // that it holds, or whose scales it holds
   std::optional<std::size_t> scales = {};       // the place among the payloads of the scales of its integers

@@ -39,9 +39,10 @@ ByteSource source_of(const std::vector<Number>& numbers) {
 }
 
 /// Returns a bias as the program has it: quantize_per_channel and quantize_per_tensor of torch 2.13, whose
-/// scales are products in float32 and in float64. `name` is that of the bias in messages.
+/// scales are products in float32 and in float64. `file` and `tensor` are those of the bias in messages.
 Result<ByteSource> quantize_bias(const std::vector<float>& bias, const std::vector<float>& weight_scales,
-                                 const QuantizeBiasStep& step, const std::string& name) {
+                                 const QuantizeBiasStep& step, const std::string& file,
+                                 const std::string& tensor) {
   const bool by_channel = weight_scales.size() > 1;
   std::vector<float> scales;
   std::vector<std::int32_t> integers;
@@ -53,8 +54,9 @@ Result<ByteSource> quantize_bias(const std::vector<float>& bias, const std::vect
     scales.push_back(scale);
     const float product = bias[i] * inverse;
     if (std::isnan(product)) {
-      return error_in(ErrorCode::kInvalidArgument, name,
-                      "element {} of a bias is to be quantized: expected a number, found none", i);
+      return error_in(ErrorCode::kInvalidArgument, file,
+                      "tensor {}: element {} is to be quantized as a bias: expected a number, found a NaN",
+                      quote(tensor), i);
     }
     constexpr float kMost = 2147483648.0F;
     const double rounded = std::nearbyint(std::clamp(product, -kMost, kMost));
@@ -67,7 +69,7 @@ Result<ByteSource> quantize_bias(const std::vector<float>& bias, const std::vect
 class Between {
  public:
   Between(const FindTensor& find, const CheckpointTensor& tensor)
-      : find_(find), data_(tensor.data), type_(tensor.layout->scalar_type) {
+      : find_(find), name_(tensor.name), data_(tensor.data), type_(tensor.layout->scalar_type) {
     for (const std::int32_t size : tensor.layout->sizes) sizes_.push_back(static_cast<std::uint64_t>(size));
   }
 
@@ -104,13 +106,13 @@ class Between {
   }
 
   Result<void> take(const QuantizeStep& step) {
-    ETSTREAM_ASSIGN(data_, quantize(data_, step.how));
+    ETSTREAM_ASSIGN(data_, quantize(data_, step.how, name_));
     type_ = ScalarType::kInt8;
     return {};
   }
 
   Result<void> take(const ScalesStep& step) {
-    ETSTREAM_ASSIGN(data_, etstream::scales_of(data_, step.how));
+    ETSTREAM_ASSIGN(data_, etstream::scales_of(data_, step.how, name_));
     sizes_ = {data_.size() / sizeof(float)};
     return {};
   }
@@ -156,7 +158,7 @@ class Between {
     ETSTREAM_ASSIGN(const ByteSource source, take_steps(find_, step.scales));
     ETSTREAM_ASSIGN(const std::vector<float> scales, read_floats(source));
     if (scales.empty() || (scales.size() != 1 && scales.size() != bias.size())) return refuse("scales");
-    ETSTREAM_ASSIGN(data_, quantize_bias(bias, scales, step, data_.name()));
+    ETSTREAM_ASSIGN(data_, quantize_bias(bias, scales, step, data_.name(), name_));
     type_ = step.are_scales ? ScalarType::kFloat32 : ScalarType::kInt32;
     return {};
   }
@@ -173,6 +175,7 @@ class Between {
   }
 
   const FindTensor& find_;
+  const std::string& name_;
   ByteSource data_;
   ScalarType type_;
   std::vector<std::uint64_t> sizes_;

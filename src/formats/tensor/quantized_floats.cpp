@@ -33,7 +33,8 @@ float rounded(float number) {
 /// Reads groups of floats, and knows their scales.
 class Groups {
  public:
-  Groups(ByteSource floats, const Quantization& how) : floats_(std::move(floats)), how_(how) {}
+  Groups(ByteSource floats, const Quantization& how, std::string tensor)
+      : floats_(std::move(floats)), how_(how), tensor_(std::move(tensor)) {}
 
   [[nodiscard]] const ByteSource& floats() const noexcept { return floats_; }
   [[nodiscard]] const Quantization& how() const noexcept { return how_; }
@@ -87,9 +88,8 @@ class Groups {
     if (largest >= kInfinity) {
       return error_in(
           ErrorCode::kInvalidArgument, floats_.name(),
-          "elements {} to {} of a tensor are to be quantized: expected numbers, found an infinity "
-          "or a NaN",
-          group * how_.group, (group + 1) * how_.group - 1);
+          "tensor {}: elements {} to {} are to be quantized: expected numbers, found an infinity or a NaN",
+          quote(tensor_), group * how_.group, (group + 1) * how_.group - 1);
     }
     const float half_range = static_cast<float>(how_.highest - how_.lowest) / 2;
     const float scale = std::bit_cast<float>(largest) / half_range;
@@ -98,6 +98,7 @@ class Groups {
 
   ByteSource floats_;
   Quantization how_;
+  std::string tensor_;  // its name
   std::vector<float> scales_;
 };
 
@@ -222,26 +223,27 @@ class GroupScales final : public QuantizedStorage {
 };
 
 template <class Storage>
-Result<ByteSource> make(ByteSource floats, const Quantization& how, std::uint64_t least_group) {
+Result<ByteSource> make(ByteSource floats, const Quantization& how, const std::string& tensor,
+                        std::uint64_t least_group) {
   if (how.group == 0 || how.group % least_group != 0 || floats.size() % (how.group * sizeof(float)) != 0) {
     return error_in(ErrorCode::kInvalidArgument, floats.name(),
                     "expected whole groups of {}, each a multiple of {}, found {}",
                     counted(how.group, "element"), least_group, counted(floats.size(), "byte"));
   }
   if (floats.size() == 0) return floats;
-  Groups groups(std::move(floats), how);
+  Groups groups(std::move(floats), how, tensor);
   ETSTREAM_TRY(groups.keep_scales());
   return ByteSource(std::make_shared<Storage>(std::move(groups)));
 }
 
 }  // namespace
 
-Result<ByteSource> quantize(ByteSource floats, const Quantization& how) {
-  return make<QuantizedFloats>(std::move(floats), how, how.highest - how.lowest < 16 ? 2 : 1);
+Result<ByteSource> quantize(ByteSource floats, const Quantization& how, const std::string& tensor) {
+  return make<QuantizedFloats>(std::move(floats), how, tensor, how.highest - how.lowest < 16 ? 2 : 1);
 }
 
-Result<ByteSource> scales_of(ByteSource floats, const Quantization& how) {
-  return make<GroupScales>(std::move(floats), how, 1);
+Result<ByteSource> scales_of(ByteSource floats, const Quantization& how, const std::string& tensor) {
+  return make<GroupScales>(std::move(floats), how, tensor, 1);
 }
 
 }  // namespace etstream

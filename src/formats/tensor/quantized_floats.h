@@ -32,10 +32,12 @@ struct Quantization {
 /// less the lowest. A read takes 512 KiB of memory; groups of over 65536 elements
 /// take 4 bytes each, and are read once here, for their scales. Errors: kInvalidArgument for a source that
 /// does not end with a group, an odd group of integers in half bytes, and when it is read for a group that
-/// has an infinity or a NaN.
-[[nodiscard]] Result<ByteSource> quantize(ByteSource floats, const Quantization& how);
+/// has an infinity or a NaN, which names the `tensor`.
+[[nodiscard]] Result<ByteSource> quantize(ByteSource floats, const Quantization& how,
+                                          const std::string& tensor);
 
 /// Returns the scales of the groups, as float32. Memory and errors: as of quantize().
-[[nodiscard]] Result<ByteSource> scales_of(ByteSource floats, const Quantization& how);
+[[nodiscard]] Result<ByteSource> scales_of(ByteSource floats, const Quantization& how,
+                                           const std::string& tensor);
 
 }  // namespace etstream

@@ -102,19 +102,87 @@ TEST_CASE("what a plan replaces has labels and is counted as payload or as metad
   CHECK(planned->origins.payloads.size() == 12);
 }
 
+/// Returns the tensor in another type.
+CheckpointTensor cast(CheckpointTensor tensor, ScalarType type) {
+  tensor.data = source_of(made::bytes_after({{}, {tensor}}, 0, {CastStep{type}}));
+  tensor.layout->scalar_type = type;
+  tensor.type = name_of(type);
+  return tensor;
+}
+
+TEST_CASE("a new tensor is not rounded on its way to a payload of a wider type") {
+  const CheckpointTensor fine = made::tensor("w", {2, 4}, made::floats(8, 2));
+  const CheckpointTensor was = cast(made::tensor("w", {2, 4}, made::floats(8, 1)), ScalarType::kBFloat16);
+  const auto program_of = [](const CheckpointTensor& tensor, const std::vector<WeightStep>& steps) {
+    made::Program out;
+    const bool is_plain = steps.size() == 1;
+    out.constants = {{made::bytes_after({{}, {tensor}}, 0, steps), {is_plain ? 2 : 4, is_plain ? 4 : 2}}};
+    return out;
+  };
+  const CastStep wide{ScalarType::kFloat32};
+  for (const std::vector<WeightStep>& steps :
+       {std::vector<WeightStep>{wide}, {PermuteStep{{1, 0}}, wide}, {wide, PermuteStep{{1, 0}}}}) {
+    const auto files = reweighted({program_of(was, steps), {{}, {was}}, {{}, {fine}}});
+    REQUIRE_MESSAGE(files, full_message(files.error()));
+    CHECK((files->program == made::file(program_of(fine, steps))));
+  }
+}
+
+TEST_CASE("new tensors that are not as they were and reach no payload are told") {
+  Case given = network();
+  std::vector<std::string> told;
+  const auto warnings = [&] {
+    told.clear();
+    const ProgramFile program = made::opened(made::file(given.program));
+    const TensorDataFile data = made::opened_data(given.data);
+    const Warn warn = [&](const Finding& warning) { told.push_back(warning.message); };
+    CHECK(plan(Reweighting{&program, {&data}, &given.was, &given.now, warn}));
+    return told;
+  };
+  const std::string begin =
+      "weights.safetensors: expected its weights in payloads of bad or as they are in weights.safetensors, ";
+  CHECK((warnings() == std::vector{begin + "found 1 tensor in neither: 'unused.weight'"}));
+  given.now.tensors[made::kUnused] = given.was.tensors[made::kUnused];
+  CHECK(warnings().empty());
+  given.now.tensors.push_back(floats("first.lora", 7));
+  CHECK((warnings() == std::vector{begin + "found 1 tensor in neither: 'first.lora'"}));
+  // A tensor that shares its bytes with one that is used goes where that one goes.
+  given.now.tensors.back() = given.now.tensors[made::kTable];
+  given.now.tensors.back().name = "head";
+  given.was.tensors.push_back(given.was.tensors[made::kTable]);
+  given.was.tensors.back().name = "head";
+  given.program.constants[0].name = "table";
+  CHECK(warnings().empty());
+  given.now.tensors.back().data = source_of(made::floats(32, 99));
+  CHECK((warnings() == std::vector{begin + "found 1 tensor in neither: 'head'"}));
+}
+
+TEST_CASE("weights that do not fit the program are refused") {
+  Case given = network();
+  given.data =
+      made::tensor_data({{text_of(cast(given.was.tensors[made::kOutside], ScalarType::kFloat16).data),
+                          {5},
+                          "outside",
+                          ScalarType::kFloat16}});
+  CHECK(error_of(reweighted(given)) ==
+        containing("key 'outside': expected float32 [5] as method 'forward' has it, found float16 [5]"));
+}
+
+TEST_CASE("a key that is no hash of its data stays") {
+  Case given = network();
+  const std::string key(64, 'a');
+  given.program.constants[2].name = key;
+  given.data = made::tensor_data({{made::bytes_after(given.was, made::kOutside, {}), {5}, key}});
+  const auto files = reweighted(given);
+  REQUIRE_MESSAGE(files, full_message(files.error()));
+  CHECK((files->data == made::tensor_data({{made::bytes_after(given.now, made::kOutside, {}), {5}, key}})));
+}
+
 TEST_CASE("a tensor of another type is cast to that of the old one first") {
   Case given = network();
-  for (CheckpointTensor& tensor : given.now.tensors) {
-    const Checkpoint one = {{}, {tensor}};
-    tensor.data = source_of(made::bytes_after(one, 0, {CastStep{ScalarType::kBFloat16}}));
-    tensor.layout->scalar_type = ScalarType::kBFloat16;
-  }
+  for (CheckpointTensor& tensor : given.now.tensors) tensor = cast(tensor, ScalarType::kBFloat16);
   Checkpoint wide = given.now;
-  for (CheckpointTensor& tensor : wide.tensors) {
-    const Checkpoint one = {{}, {tensor}};
-    tensor.data = source_of(made::bytes_after(one, 0, {CastStep{ScalarType::kFloat32}}));
-    tensor.layout->scalar_type = ScalarType::kFloat32;
-  }
+  for (CheckpointTensor& tensor : wide.tensors) tensor = cast(tensor, ScalarType::kFloat32);
   const auto files = reweighted(given);
   REQUIRE_MESSAGE(files, full_message(files.error()));
   CHECK((files->program == made::file(made::program_of(wide))));
@@ -154,6 +222,17 @@ TEST_CASE("payloads that the old checkpoint does not explain are refused") {
   check_refused(given,
                 "kUnsupported: the checkpoint: expected tensors that give method 'forward', delegate 0 "
                 "(OtherBackend), 8 bytes, found what its backend compiled, which is not explained");
+}
+
+TEST_CASE("data that the program does not ask for is refused, with what it may be") {
+  Case given = network();
+  given.data = made::tensor_data({{made::bytes_after(given.was, made::kOutside, {}), {5}, "outside"},
+                                  {made::floats(9, 5), {9}, "of another program"}});
+  CHECK(
+      error_of(reweighted(given)) ==
+      containing("expected tensors that give named data 'of another program', 36 bytes, found none that give "
+                 "its bytes; bad does not ask for it; if bad is shared by several programs, give these new "
+                 "weights before they share it"));
 }
 
 TEST_CASE("scales that do not follow from the weights are refused, with what they may be") {
@@ -308,10 +387,9 @@ TEST_CASE("weights that can't be quantized are refused") {
   std::vector<float> infinite = made::numbers(128, 1);
   infinite[5] = std::numeric_limits<float>::infinity();
   given.now.tensors[made::kWeight] = made::tensor("first.weight", {4, 32}, made::bytes_of_numbers(infinite));
-  CHECK(
-      error_of(reweighted(given)) ==
-      exactly("kInvalidArgument: memory: elements 0 to 15 of a tensor are to be quantized: expected numbers, "
-              "found an infinity or a NaN"));
+  CHECK(error_of(reweighted(given)) == exactly("kInvalidArgument: memory: tensor 'first.weight': elements 0 "
+                                               "to 15 are to be quantized: expected numbers, "
+                                               "found an infinity or a NaN"));
 }
 
 }  // namespace

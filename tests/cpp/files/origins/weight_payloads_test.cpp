@@ -181,16 +181,16 @@ TEST_CASE("a layout that does not fit the data is not taken from a graph") {
         "a constant in method 'forward', delegate 0 (XnnpackBackend) (k): of no layout\n");
 }
 
-TEST_CASE("a file's data goes before the program's under the same key") {
+TEST_CASE("data under a key that has some is an error, as the runtime would take one of both") {
   XNNGraphT graph = empty_graph();
   add_value(graph, tensor_of(1, XNNDatatype_xnn_datatype_fp32, {2}, add_constant(graph, "k", 8)));
   made::Program program;
   program.named_data = {{"k", made::floats(2, 1)}};
   program.delegates = {{"XnnpackBackend", payload_of(graph)}};
   const std::string data = made::tensor_data({{made::floats(2, 2), {}, "k"}});
-  const auto payloads = read(made::file(program), data);
-  REQUIRE(payloads.size() == 1);
-  CHECK((text_of(payloads[0].data) == made::floats(2, 2)));
+  const TensorDataFile file = made::opened_data(data);
+  CHECK(error_of(read_weight_payloads(made::opened(made::file(program)), {&file})) ==
+        exactly("kUnsupported: bad: key 'k': expected once, found in bad too"));
 }
 
 TEST_CASE("a key that no file has is an error, and so is a damaged payload") {

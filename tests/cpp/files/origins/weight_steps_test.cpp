@@ -181,10 +181,9 @@ TEST_CASE("steps that a tensor does not allow are refused") {
   CHECK(refused(QuantizeBiasStep{{{2, {}}}, 1.0F}) == containing("expected other scales"));
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Tensors numberless({floats("b", {2}, {1, nan}), floats("one", {1}, {1})});
-  CHECK(
-      error_of(numberless.made({QuantizeBiasStep{{{1, {}}}, 1.0F}})) ==
-      exactly(
-          "kInvalidArgument: memory: element 1 of a bias is to be quantized: expected a number, found none"));
+  CHECK(error_of(numberless.made({QuantizeBiasStep{{{1, {}}}, 1.0F}})) ==
+        exactly("kInvalidArgument: memory: tensor 'b': element 1 is to be quantized as a bias: expected a "
+                "number, found a NaN"));
   CHECK(refused(CastStep{ScalarType::kInt32}) == containing("kInvalidArgument"));
 }
 

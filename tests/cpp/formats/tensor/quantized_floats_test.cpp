@@ -38,14 +38,14 @@ std::string bytes_after(const Result<ByteSource>& made) {
 
 Integers integers_of(const Floats& floats, const Quantization& how) {
   Integers out;
-  for (const char c : bytes_after(quantize(source_of_floats(floats), how))) {
+  for (const char c : bytes_after(quantize(source_of_floats(floats), how, "w"))) {
     out.push_back(static_cast<signed char>(c));
   }
   return out;
 }
 
 Floats scales(const Floats& floats, const Quantization& how) {
-  const std::string bytes = bytes_after(scales_of(source_of_floats(floats), how));
+  const std::string bytes = bytes_after(scales_of(source_of_floats(floats), how, "w"));
   Floats out(bytes.size() / sizeof(float));
   std::memcpy(out.data(), bytes.data(), bytes.size());
   return out;
@@ -118,9 +118,9 @@ TEST_CASE("scales are no less than the least, which zeros have") {
 TEST_CASE("integers of four bits are two a byte, less the lowest, in either order") {
   const Floats floats = {7.5F, -7.5F, 0.5F, 1.0F, 2.5F, -3.0F, 4.0F, -4.6F};
   Quantization how = {8, -8, 7, kSmallest};
-  CHECK(bytes_after(quantize(source_of_floats(floats), how)) == "\x0F\x98\x5A\x3C");
+  CHECK(bytes_after(quantize(source_of_floats(floats), how, "w")) == "\x0F\x98\x5A\x3C");
   how.high_is_first = true;
-  CHECK(bytes_after(quantize(source_of_floats(floats), how)) == "\xF0\x89\xA5\xC3");
+  CHECK(bytes_after(quantize(source_of_floats(floats), how, "w")) == "\xF0\x89\xA5\xC3");
   CHECK(scales(floats, how) == Floats(1, 1.0F));
 }
 
@@ -141,8 +141,8 @@ TEST_CASE("any part of the result is that of the whole") {
     const ByteSource floats = source_of_floats(numbers(960));
     for (const Quantization& how :
          {Quantization{group, -128, 127, kSmallest}, Quantization{group, -8, 7, kSmallest}}) {
-      check_parts(quantize(floats, how).value(), 13);
-      check_parts(scales_of(floats, how).value(), 5);
+      check_parts(quantize(floats, how, "w").value(), 13);
+      check_parts(scales_of(floats, how, "w").value(), 5);
     }
   }
 }
@@ -170,12 +170,12 @@ TEST_CASE("groups that are larger than what is read at once are as small ones ar
     }
     CHECK(are_same);
   }
-  check_parts(quantize(source_of_floats(floats), how).value(), 32749);
-  check_parts(scales_of(source_of_floats(floats), how).value(), 1);
+  check_parts(quantize(source_of_floats(floats), how, "w").value(), 32749);
+  check_parts(scales_of(source_of_floats(floats), how, "w").value(), 1);
   // Many small groups are more than is read at once, too.
-  const ByteSource halves = quantize(source_of_floats(floats), {1000, -8, 7, kSmallest}).value();
+  const ByteSource halves = quantize(source_of_floats(floats), {1000, -8, 7, kSmallest}, "w").value();
   check_parts(halves, 16381);
-  check_parts(scales_of(source_of_floats(floats), {6, -8, 7, kSmallest}).value(), 32749);
+  check_parts(scales_of(source_of_floats(floats), {6, -8, 7, kSmallest}, "w").value(), 32749);
 }
 
 TEST_CASE("infinities and NaN are refused, with their group") {
@@ -185,27 +185,27 @@ TEST_CASE("infinities and NaN are refused, with their group") {
     floats[6] = bad;
     const Quantization how = {4, -128, 127, kSmallest};
     for (const auto& made :
-         {quantize(source_of_floats(floats), how), scales_of(source_of_floats(floats), how)}) {
+         {quantize(source_of_floats(floats), how, "w"), scales_of(source_of_floats(floats), how, "w")}) {
       REQUIRE(made);
       std::string out(made->size(), '\0');
       const std::string expected =
-          "kInvalidArgument: memory: elements 4 to 7 of a tensor are to be quantized: expected numbers, "
-          "found an "
-          "infinity or a NaN";
+          "kInvalidArgument: memory: tensor 'w': elements 4 to 7 are to be quantized: expected numbers, "
+          "found "
+          "an infinity or a NaN";
       CHECK(error_of(made->read_at(0, std::as_writable_bytes(std::span(out)))) == exactly(expected));
       CHECK(made->read_at(0, std::as_writable_bytes(std::span(out)).first(made->size() / 3)));
     }
     // Large groups are read beforehand.
     floats.resize(140000, 1.0F);
-    CHECK(error_of(quantize(source_of_floats(floats), {70000, -128, 127, kSmallest})) ==
-          containing("elements 0 to 69999 of a tensor"));
+    CHECK(error_of(quantize(source_of_floats(floats), {70000, -128, 127, kSmallest}, "w")) ==
+          containing("tensor 'w': elements 0 to 69999 are"));
   }
 }
 
 TEST_CASE("data that does not end with a group is refused, and so is an odd group in half bytes") {
   const ByteSource floats = source_of_floats(numbers(12));
   const auto refused = [&](const ByteSource& source, const Quantization& how) {
-    return error_of(quantize(source, how));
+    return error_of(quantize(source, how, "w"));
   };
   CHECK(
       refused(floats, {5, -128, 127, kSmallest}) ==
@@ -214,18 +214,18 @@ TEST_CASE("data that does not end with a group is refused, and so is an odd grou
   CHECK(refused(floats, {0, -128, 127, kSmallest}) == containing("whole groups of 0 elements"));
   CHECK(refused(floats, {3, -8, 7, kSmallest}) == containing("each a multiple of 2"));
   CHECK(refused(source_of("12345"), {1, -128, 127, kSmallest}) == containing("found 5 bytes"));
-  CHECK(code_of(scales_of(floats, {24, -128, 127, kSmallest})) == exactly("kInvalidArgument"));
-  CHECK(quantize(floats, {3, -128, 127, kSmallest}));
-  CHECK(scales_of(floats, {3, -8, 7, kSmallest}));
-  CHECK(bytes_after(quantize(ByteSource(), {4, -128, 127, kSmallest})).empty());
+  CHECK(code_of(scales_of(floats, {24, -128, 127, kSmallest}, "w")) == exactly("kInvalidArgument"));
+  CHECK(quantize(floats, {3, -128, 127, kSmallest}, "w"));
+  CHECK(scales_of(floats, {3, -8, 7, kSmallest}, "w"));
+  CHECK(bytes_after(quantize(ByteSource(), {4, -128, 127, kSmallest}, "w")).empty());
 }
 
 TEST_CASE("the pages of the floats are dropped with those of what they became") {
   const auto storage = std::make_shared<RecordingStorage>(4096);
   const ByteSource floats(storage);
-  quantize(floats, {32, -128, 127, kSmallest}).value().drop_pages(8, 16);
-  quantize(floats, {32, -8, 7, kSmallest}).value().drop_pages(8, 16);
-  scales_of(floats, {32, -8, 7, kSmallest}).value().drop_pages(8, 16);
+  quantize(floats, {32, -128, 127, kSmallest}, "w").value().drop_pages(8, 16);
+  quantize(floats, {32, -8, 7, kSmallest}, "w").value().drop_pages(8, 16);
+  scales_of(floats, {32, -8, 7, kSmallest}, "w").value().drop_pages(8, 16);
   CHECK((storage->forgotten() == RecordingStorage::Ranges{{32, 64}, {64, 128}, {256, 512}}));
 }
 
