@@ -22,6 +22,8 @@ constexpr std::size_t kMostPermuted = 4;  // dimensions of more than one element
 constexpr std::size_t kMostParts = 4096;  // that are joined
 constexpr std::uint64_t kMostTries = std::uint64_t{1} << 22;
 
+constexpr std::string_view kInMemory = "the checkpoint";
+
 /// Symmetric quantizations of torchao, and of pt2e's XNNPACKQuantizer. The least scales are torchao's, and
 /// that of the observers.
 constexpr float kLeastOfTorchao = std::numeric_limits<float>::min();
@@ -178,8 +180,8 @@ std::vector<Quantization> with_groups(std::initializer_list<Quantization> known,
 
 }  // namespace
 
-std::string name_of(const Checkpoint& checkpoint) {
-  return checkpoint.files.empty() ? "the checkpoint" : checkpoint.files.front();
+std::string name_of(const Checkpoint& checkpoint, std::string_view in_memory) {
+  return checkpoint.files.empty() ? std::string(in_memory) : checkpoint.files.front();
 }
 
 OriginSearch::OriginSearch(const Checkpoint& checkpoint, std::vector<std::uint32_t> head_dims)
@@ -187,7 +189,7 @@ OriginSearch::OriginSearch(const Checkpoint& checkpoint, std::vector<std::uint32
       tensors_(tensors_of(checkpoint.tensors)),
       head_dims_(std::move(head_dims)),
       norms_(find_norms(checkpoint.tensors)),
-      budget_(name_of(checkpoint), size_of(checkpoint)) {}
+      budget_(name_of(checkpoint, kInMemory), size_of(checkpoint)) {}
 
 std::vector<OriginSearch::Wanted> OriginSearch::wanted(const WeightPayload& payload) {
   if (!payload.layout) return {};
@@ -334,7 +336,7 @@ Result<const OriginSearch::Known*> OriginSearch::known(const Wanted& wanted) {
 
 Result<void> OriginSearch::count_try() {
   if (tries_++ < kMostTries) return {};
-  return error_in(ErrorCode::kTooLarge, name_of(checkpoint_),
+  return error_in(ErrorCode::kTooLarge, name_of(checkpoint_, kInMemory),
                   "expected at most {} ways from its tensors to payloads of their sizes, found more",
                   kMostTries);
 }

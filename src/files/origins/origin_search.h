@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/io/file_budget.h"
@@ -19,8 +20,8 @@
 
 namespace etstream {
 
-/// Returns what messages call a checkpoint: its first file.
-[[nodiscard]] std::string name_of(const Checkpoint& checkpoint);
+/// Returns what messages call a checkpoint: its first file, or `in_memory` if it has none.
+[[nodiscard]] std::string name_of(const Checkpoint& checkpoint, std::string_view in_memory);
 
 /// Tries steps on the tensors of a checkpoint, which outlives it, the usual ones first. Some bytes of each
 /// result are kept, so that the time is in proportion to the number of tensors plus that of payloads; a

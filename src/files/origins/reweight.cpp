@@ -95,6 +95,9 @@ class Reweighter {
   }
 
  private:
+  [[nodiscard]] std::string was_name() const { return name_of(*given_.was, "the old checkpoint"); }
+  [[nodiscard]] std::string now_name() const { return name_of(*given_.now, "the new checkpoint"); }
+
   Result<void> require_explained() const {
     const auto is_open = [](const ExplainedPayload& each) { return !each.is_explained(); };
     const auto first = std::ranges::find_if(payloads_, is_open);
@@ -112,9 +115,8 @@ class Reweighter {
     }
     if (others != 0)
       found += text("; nor those of {}", counted(static_cast<std::uint64_t>(others), "more payload"));
-    Error error =
-        error_in(ErrorCode::kUnsupported, name_of(*given_.was), "expected tensors that give {}, {}, found {}",
-                 payload.label, counted(payload.data.size(), "byte"), found);
+    Error error = error_in(ErrorCode::kUnsupported, was_name(), "expected tensors that give {}, {}, found {}",
+                           payload.label, counted(payload.data.size(), "byte"), found);
     if (payload.is_asked) return error;
     return with_advice(std::move(error),
                        {text("{} does not ask for it; if {} is shared by several programs, give "
@@ -191,11 +193,10 @@ class Reweighter {
       names.push_back(tensor.name);
     }
     if (names.empty()) return {};
-    given_.warn(
-        error_in(ErrorCode::kInvalidArgument, name_of(*given_.now),
-                 "expected its weights in payloads of {} or as they are in {}, found {} in neither: {}",
-                 given_.program->file().name(), name_of(*given_.was), counted(names.size(), "tensor"),
-                 names_text(names)));
+    given_.warn(error_in(
+        ErrorCode::kInvalidArgument, now_name(),
+        "expected its weights in payloads of {} or as they are in {}, found {} in neither: {}",
+        given_.program->file().name(), was_name(), counted(names.size(), "tensor"), names_text(names)));
     return {};
   }
 
@@ -205,16 +206,16 @@ class Reweighter {
     std::optional<CheckpointTensor>& out = now_[tensor];
     if (out) return &*out;
     const CheckpointTensor& was = given_.was->tensors[tensor];
-    const std::string file = name_of(*given_.now);
+    const std::string file = now_name();
     const auto found = by_name_.find(was.name);
     if (found == by_name_.end()) {
       return error_in(ErrorCode::kInvalidArgument, file, "expected a tensor {} as in {}, found none",
-                      quote(was.name), name_of(*given_.was));
+                      quote(was.name), was_name());
     }
     const CheckpointTensor& is = *found->second;
     if (!is_plain(is) || is.layout->sizes != was.layout->sizes) {
       return error_in(ErrorCode::kInvalidArgument, file, "tensor {}: expected {} as in {}, found {}",
-                      quote(was.name), describe(*was.layout), name_of(*given_.was),
+                      quote(was.name), describe(*was.layout), was_name(),
                       is.layout ? describe(*is.layout) : is.type);
     }
     out = is;
@@ -251,7 +252,7 @@ class Reweighter {
           ErrorCode::kInvalidArgument, given_.program->file().name(),
           "expected {} and {} to differ, found the same bytes for both in {}: an export would store "
           "them once",
-          there->second, each.payload.label, name_of(*given_.now));
+          there->second, each.payload.label, now_name());
     }
     const auto characters = std::as_bytes(std::span(hash));
     const ByteSource key = ByteSource::owned({characters.begin(), characters.end()});
@@ -286,7 +287,7 @@ class Reweighter {
   /// Checks that all tensors that may be meant still give the same bytes.
   Result<void> require_one_meaning(const ExplainedPayload& each, const ByteSource& bytes) {
     const auto refuse = [&](const std::string& other) {
-      return error_in(ErrorCode::kInvalidArgument, name_of(*given_.now),
+      return error_in(ErrorCode::kInvalidArgument, now_name(),
                       "{} may be {} or {}, which were equal and differ now", each.payload.label,
                       quote(given_.was->tensors[each.steps.front().front().tensor].name), other);
     };

@@ -220,7 +220,7 @@ TEST_CASE("payloads that the old checkpoint does not explain are refused") {
   given.program.delegates = {{"OtherBackend", "compiled"}};
   given.was.files.clear();
   check_refused(given,
-                "kUnsupported: the checkpoint: expected tensors that give method 'forward', delegate 0 "
+                "kUnsupported: the old checkpoint: expected tensors that give method 'forward', delegate 0 "
                 "(OtherBackend), 8 bytes, found what its backend compiled, which is not explained");
 }
 
