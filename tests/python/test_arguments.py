@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -109,9 +110,37 @@ def test_one_alone_is_not_taken_for_several(program: Path, tmp_path: Path) -> No
         (etstream.Source.concatenation, "parts"),
     ]
     for take, argument in takers:
-        for one in ("model.pte", b"model.pte", program):
+        for one in ("model.pte", b"model.pte", program, io.BytesIO(), bytearray(b"model.pte"), numpy.ones(2)):
             with pytest.raises(TypeError, match=f"{argument}: expected .*, found {re.escape(repr(one))} alone: put"):
                 take(one)
+        with pytest.raises(TypeError, match=f"{argument}: expected .*, found int$"):
+            take(3)
+    with pytest.raises(TypeError, match="^drop_methods: expected names, found b'x.{,200} alone: put it in a list$"):
+        etstream.plan_program(program, drop_methods=b"x" * 5000)
+
+
+def test_a_file_or_memory_alone_is_not_taken_for_its_lines_or_bytes(program: Path, tmp_path: Path) -> None:
+    thin, weights = tmp_path / "thin.pte", tmp_path / "w.ptd"
+    etstream.rewrite_program(program, thin, constants_to=weights)
+    expected = bytes(etstream.plan_program(thin, constants_from=[weights]).program)
+    with open(weights, "rb") as file:
+        content = file.read()
+        ones = (file, io.BytesIO(content), content, bytearray(content), memoryview(content),
+                numpy.fromfile(weights, "uint8"), torch.frombuffer(bytearray(content), dtype=torch.uint8))  # fmt: skip
+        for one in ones:
+            assert bytes(etstream.plan_program(thin, constants_from=one).program) == expected, type(one)
+
+
+def test_names_of_names_are_str(program: Path) -> None:
+    takers: list[tuple[Callable[[Any], object], str]] = [
+        (lambda names: etstream.inspect(program, names=names), "names"),
+        (lambda names: etstream.diff(program, program, names=names), "names"),
+        (lambda names: etstream.plan_program(program, constants_out=True, keys=names), "keys"),
+    ]
+    for take, argument in takers:
+        for wrong in ({"a": 3}, {3: "a"}):
+            with pytest.raises(TypeError, match=f"^{argument}: expected a str as a name, found 3$"):
+                take(wrong)
 
 
 def test_a_dtype_is_taken_as_libraries_and_people_have_it(tmp_path: Path) -> None:

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import collections
+import io
 import logging
 import subprocess
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -206,6 +207,41 @@ def test_a_checkpoint_is_made_of_tensors_of_any_kind_by_name() -> None:
     for wrong, message in (({3: torch.ones(1)}, "a str .* found 3"), ({"a": "x"}, "a: .* found str"), ("a", "pairs")):
         with pytest.raises(TypeError, match=message):
             etstream.Checkpoint.of(wrong)
+    with pytest.raises(TypeError, match="^expected pairs of a name and a tensor, found .{200}$"):
+        etstream.Checkpoint.of([b"a" * 5000])
+
+
+NO_CHECKPOINTS: dict[str, Callable[[Path], Any]] = {
+    "BufferedReader": lambda path: path.open("rb"),
+    "BytesIO": lambda path: io.BytesIO(path.read_bytes()),
+    "bytes": Path.read_bytes,
+    "bytearray": lambda path: bytearray(path.read_bytes()),
+    "ndarray": lambda path: numpy.fromfile(path, "uint8"),
+    "Tensor": lambda path: torch.ones(3, 2),
+    "Source": etstream.Source,
+    "int": lambda path: 3,
+}
+
+
+@pytest.mark.parametrize("kind", NO_CHECKPOINTS)
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_what_is_no_checkpoint_is_refused_by_its_type(kind: str, program: Path, tmp_path: Path) -> None:
+    weights = tmp_path / "w.safetensors"
+    etstream.write_tensor_data({"a": torch.zeros(3000)}, weights, format="safetensors")
+    wrong = NO_CHECKPOINTS[kind](weights)
+    calls: list[Callable[[Any], object]] = [
+        lambda given: etstream.write_tensor_data(given, tmp_path / "w.ptd"),
+        lambda given: etstream.plan_tensor_data([weights, given]),
+        lambda given: etstream.explain(program, by=given),
+        lambda given: etstream.plan_reweighting(program, was=weights, now=given),
+        lambda given: etstream.plan_native_package(b"", given),
+    ]
+    taken = "a checkpoint's path, a Checkpoint, or a mapping of names to tensors"
+    for call in calls:
+        with pytest.raises(TypeError, match=f"^expected {taken}, found {kind}$"):
+            call(wrong)
+    with pytest.raises(TypeError, match=f"^expected a mapping of names to tensors, or pairs .*, found {kind}$"):
+        etstream.Checkpoint.of(wrong)
 
 
 def test_a_fat_container_is_a_mapping(program: Path) -> None:

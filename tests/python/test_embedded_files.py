@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
+from typing import Any
 
 import etstream
 import pytest
@@ -37,4 +39,13 @@ def test_what_can_not_be_is_refused_and_nothing_is_written(program: Path, tmp_pa
     }.items():
         with pytest.raises(etstream.InvalidArgumentError, match=message):
             etstream.embed(program, [tmp_path / "model.h", tmp_path / "model.o"], **arguments)
+    wrong: list[Any] = [program.read_bytes(), io.BytesIO(), etstream.Source(program), 3]
+    for one in wrong:
+        found = type(one).__name__
+        with pytest.raises(TypeError, match=f"^file: expected a path, found {found}$"):
+            etstream.embed(one, tmp_path / "model.h")
+        with pytest.raises(TypeError, match=f"^outputs: expected a path, found {found}$"):
+            etstream.embed(program, [tmp_path / "model.h", one])
+        with pytest.raises(TypeError, match="^outputs: expected paths, found .{1,240}$"):
+            etstream.embed(program, one)
     assert list(tmp_path.iterdir()) == []

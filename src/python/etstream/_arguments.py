@@ -7,7 +7,7 @@ import operator
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
 
 from etstream import _core
 from etstream._errors import InvalidArgumentError
@@ -66,17 +66,58 @@ def asked(given: Value | os.PathLike[str]) -> Value | str:
     return os.fsdecode(given) if isinstance(given, os.PathLike) else given
 
 
+def is_path(given: object) -> TypeGuard[str | os.PathLike[str]]:
+    """Returns whether an object is a path. Bytes are a source, and no path."""
+    return isinstance(given, (str, os.PathLike))
+
+
+def path(argument: str, given: object) -> str:
+    """Returns a path as asked() does. Raises TypeError for anything else."""
+    if not is_path(given):
+        raise TypeError(f"{argument}: expected a path, found {type(given).__name__}")
+    return asked(given)
+
+
+def are_several(given: object) -> TypeGuard[Iterable[Any]]:
+    """Returns whether an object is an iterable of others, and not one path, file or memory: nobody means the
+    characters, lines or bytes of these."""
+    is_file = hasattr(given, "read") or hasattr(given, "write")
+    return isinstance(given, Iterable) and not (is_path(given) or is_file or _is_memory(given))
+
+
+def _is_memory(given: Any) -> bool:
+    try:
+        memoryview(given)
+    except TypeError:
+        return hasattr(given, "data_ptr")  # torch's
+    except (ValueError, BufferError):  # of an array with a dtype that can't be exported, or that is not contiguous
+        pass
+    return True
+
+
 def several(argument: str, kind: str, given: Iterable[Value]) -> list[Value]:
-    """Returns the given elements as a list. Raises TypeError for a lone str, bytes or path: nobody means its
-    characters."""
-    if isinstance(given, (str, bytes, os.PathLike)):
-        raise TypeError(f"{argument}: expected {kind}, found {given!r} alone: put it in a list")
-    return list(given)
+    """Returns the given elements as a list. Raises TypeError unless are_several()."""
+    if are_several(given):
+        return list(given)
+    if isinstance(given, Iterable) or is_path(given):
+        raise TypeError(f"{argument}: expected {kind}, found {shown(given)} alone: put it in a list")
+    raise TypeError(f"{argument}: expected {kind}, found {type(given).__name__}")
+
+
+def shown(given: object) -> str:
+    """Returns an object as messages show it, in at most 200 characters."""
+    words = repr(given[:200] if isinstance(given, (str, bytes, bytearray)) else given)
+    return words if len(words) <= 200 else f"{words[:197]}..."
 
 
 def names(argument: str, given: Iterable[str]) -> list[str]:
     """Returns the given names as a list. Raises TypeError as several() does, and for elements that are no str."""
     return [_name(argument, one) for one in several(argument, "names", given)]
+
+
+def names_by_name(argument: str, given: Mapping[str, str]) -> dict[str, str]:
+    """Returns the names that names stand for. Raises TypeError as by_name() does, and for values that are no str."""
+    return {key: _name(argument, value) for key, value in by_name(argument, given)}
 
 
 def by_name(argument: str, given: Mapping[str, Value]) -> list[tuple[str, Value]]:
@@ -101,17 +142,17 @@ def dtype_name(argument: str, given: DtypeLike) -> str:
             raise InvalidArgumentError(f"{argument}: expected a little-endian dtype, found {given!r}")
         return str(given.name)
     expected = "a dtype of torch's or NumPy's, or a name such as 'bfloat16'"
-    raise TypeError(f"{argument}: expected {expected}, found {given!r}")
+    raise TypeError(f"{argument}: expected {expected}, found {shown(given)}")
 
 
 def _index(argument: str, given: Any, expected: str) -> int:
     try:
         return operator.index(given)
     except TypeError:
-        raise TypeError(f"{argument}: expected {expected}, found {given!r}") from None
+        raise TypeError(f"{argument}: expected {expected}, found {shown(given)}") from None
 
 
 def _name(argument: str, given: Any) -> str:
     if not isinstance(given, str):
-        raise TypeError(f"{argument}: expected a str as a name, found {given!r}")
+        raise TypeError(f"{argument}: expected a str as a name, found {shown(given)}")
     return given

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 
 from etstream import _core
-from etstream._arguments import alignment, asked, several
+from etstream._arguments import alignment, path, several
 from etstream._progress import Progress
 
 
@@ -42,12 +42,10 @@ def embed(
             packed where a compiler would read it.
         TooLargeError: an object file for 32 bits would have over 4 GiB.
     """
-    path = asked(file)
-    paths = [asked(outputs)] if isinstance(outputs, (str, os.PathLike)) else [
-        asked(output) for output in several("outputs", "paths", outputs)
-    ]
+    given = [outputs] if isinstance(outputs, (str, os.PathLike)) else several("outputs", "paths", outputs)
+    paths = [path("outputs", output) for output in given]
     with _core.Inputs():
         plans = _core.plan_embedded_file(
-            path, paths, target, symbol, section, None if align is None else alignment("align", align)
+            path("file", file), paths, target, symbol, section, None if align is None else alignment("align", align)
         )
         _core.write_plans(list(zip(plans, paths)), sync=sync, progress=progress, max_disk=max_disk)

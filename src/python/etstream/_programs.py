@@ -7,10 +7,10 @@ import itertools
 import os
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeGuard, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar
 
 from etstream import _core
-from etstream._arguments import alignment, asked, by_name, names, size
+from etstream._arguments import alignment, are_several, asked, by_name, is_path, names, names_by_name, size
 from etstream._errors import InvalidArgumentError, NoSuchNameError
 from etstream._options import Unpack, keywords_of
 from etstream._progress import Progress
@@ -111,7 +111,7 @@ def plan_program(program: SourceLike, *, constants_out: bool = False, **options:
         drop_methods=names("drop_methods", options["drop_methods"]),
         strip_stack_traces=options["strip_stack_traces"],
         constants_out=constants_out,
-        keys=dict(by_name("keys", options["keys"] or {})),
+        keys=names_by_name("keys", options["keys"] or {}),
         constants_from=all_shards(sources_of(options["constants_from"]), options["partial"]),
         folder=folder,
         schema=options["schema"],
@@ -223,13 +223,7 @@ def _part_of(
 
 def sources_of(given: Any) -> list[Any]:
     """Returns a list of the given sources; a single source becomes a list of one."""
-    if isinstance(given, (str, bytes, os.PathLike)) or not isinstance(given, Iterable):
-        return [given]
-    return list(given)
-
-
-def is_path(given: object) -> TypeGuard[str | os.PathLike[str]]:
-    return isinstance(given, (str, os.PathLike))
+    return list(given) if are_several(given) else [given]
 
 
 def all_shards(given: list[Any], partial: bool) -> list[Any]:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 from etstream import _core
-from etstream._arguments import UINT64, asked, integer, size
+from etstream._arguments import UINT64, asked, integer, is_path, names_by_name, size
 from etstream._errors import InvalidArgumentError
-from etstream._programs import all_shards, is_path
+from etstream._programs import all_shards
 from etstream._types import OutputLike, SourceLike
 
 
@@ -151,7 +151,7 @@ def compare_outputs(
 def _key_names(names: SourceLike | Mapping[str, str] | None) -> dict[str, str]:
     if names is None:
         return {}
-    return dict(names) if isinstance(names, Mapping) else _core.read_key_names(names)
+    return names_by_name("names", names) if isinstance(names, Mapping) else _core.read_key_names(names)
 
 
 def inspect(

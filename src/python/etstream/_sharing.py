@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Annotated, Any, NamedTuple, TypedDict
 
 from etstream import _core
-from etstream._arguments import alignment, asked, by_name, several, size
+from etstream._arguments import alignment, asked, by_name, path, several, size
 from etstream._errors import InvalidArgumentError
 from etstream._options import Unpack, keywords_of
 from etstream._programs import shard_outputs
@@ -137,9 +137,10 @@ def _by_name(programs: Mapping[str, SourceLike] | Iterable[str | os.PathLike[str
     if isinstance(programs, Mapping):
         return dict(programs)
     out: dict[str, SourceLike] = {}
-    for path in map(asked, several("programs", "paths", programs)):
-        name = os.path.splitext(os.path.basename(path))[0]
+    for program in several("programs", "paths", programs):
+        place = path("programs", program)
+        name = os.path.splitext(os.path.basename(place))[0]
         if name in out:
             raise InvalidArgumentError(f"two programs are called {name!r}; give them names of their own, in a dict")
-        out[name] = path
+        out[name] = place
     return out

@@ -72,12 +72,15 @@ def _gathered(
 
 def named_tensors(given: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Iterator[tuple[str, _core.Tensor]]:
     """Yields names and tensors; see Checkpoint.of()."""
+    if not _arguments.are_several(given):
+        expected = "a mapping of names to tensors, or pairs of a name and a tensor"
+        raise TypeError(f"expected {expected}, found {type(given).__name__}")
     for pair in given.items() if isinstance(given, Mapping) else given:
         if not isinstance(pair, tuple) or len(pair) != 2:
-            raise TypeError(f"expected pairs of a name and a tensor, found {pair!r}")
+            raise TypeError(f"expected pairs of a name and a tensor, found {_arguments.shown(pair)}")
         name, value = pair
         if not isinstance(name, str):
-            raise TypeError(f"expected a str as a tensor's name, found {name!r}")
+            raise TypeError(f"expected a str as a tensor's name, found {_arguments.shown(name)}")
         try:
             yield name, tensor(value)
         except (TypeError, ValueError) as error:

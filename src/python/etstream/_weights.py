@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, overload
 
 from etstream import _core
-from etstream._arguments import alignment, asked, by_name, dtype_name, integer, names, size
+from etstream._arguments import alignment, are_several, asked, by_name, dtype_name, integer, is_path, names, size
 from etstream._errors import InvalidArgumentError
 from etstream._options import Unpack, keywords_of
-from etstream._programs import is_path, shard_outputs
+from etstream._programs import shard_outputs
 from etstream._progress import Progress
 from etstream._types import DtypeLike, OutputLike, TensorLike
 from etstream._warnings import RulesWarning, warn
@@ -210,7 +210,12 @@ def joined_checkpoint(given: WeightsLike, partial: bool) -> _core.Checkpoint:
 
 
 def _checkpoint_of(given: Any) -> _core.Checkpoint:
-    return given if isinstance(given, _core.Checkpoint) else _core.Checkpoint.of(given)
+    if isinstance(given, _core.Checkpoint):
+        return given
+    if not are_several(given):
+        expected = "a checkpoint's path, a Checkpoint, or a mapping of names to tensors"
+        raise TypeError(f"expected {expected}, found {type(given).__name__}")
+    return _core.Checkpoint.of(given)
 
 
 def _warn(noun: str, subjects: list[str], what: str) -> None:

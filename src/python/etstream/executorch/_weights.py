@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from etstream import _core, plan_tensor_data
-from etstream._arguments import asked
+from etstream._arguments import asked, is_path
 from etstream._buffers import mapped
 from etstream._errors import UnsupportedError
-from etstream._programs import all_shards, is_path
+from etstream._programs import all_shards
 from etstream._types import SourceLike
 
 WeightsOfProgram = SourceLike | Sequence[str | os.PathLike[str]]
