@@ -153,6 +153,11 @@ def test_weights_in_shards_are_given_by_the_first_or_as_a_list(
         with load_fat(tmp_path / "model.fat", weights=one) as program:
             torch.testing.assert_close(program.run([X])[0], expected)
     assert list(room.iterdir()) == []
+    content = weights.read_bytes()
+    for parts in ([content], (content[:100], etstream.Source(weights)[100:])):
+        assert open_bundle(bundle, weights=parts).verify(rtol=1e-5)
+    with pytest.raises(TypeError, match="^weights: expected a source, or a list of paths, found a list of both$"):
+        open_bundle(bundle, weights=[shards[0], content])
 
 
 def test_weights_of_another_kind_are_called_what_they_are(thin: bytes, weights: Path, tmp_path: Path) -> None:

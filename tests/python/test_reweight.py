@@ -169,6 +169,36 @@ def test_one_file_of_weights_goes_to_a_path(program: Path, old: Weights, new: We
     assert etstream.explain(output, tmp_path / "new.ptd", by=new)
 
 
+def test_a_list_of_paths_is_several_files_of_weights(
+    moved_out: list[Path], old: Weights, new: Weights, tmp_path: Path
+) -> None:
+    thin, *weights = moved_out
+    expected = [with_weights(file, old, new) for file in moved_out]
+    origins = etstream.explain(thin, *weights, by=old)
+    for given in (weights, tuple(map(str, weights)), [weights[0], weights[1].read_bytes()]):
+        partial = bytes in map(type, given)
+        assert etstream.verify(thin, given, partial=partial)
+        assert len(etstream.explain(thin, given, by=old, partial=partial).payloads) == len(origins.payloads)
+        plan = etstream.plan_reweighting(thin, given, was=old, now=new, partial=partial)
+        assert [bytes(each) for each in (plan.program, *plan.weights)] == expected
+        outputs = [io.BytesIO(), io.BytesIO()]
+        etstream.reweight(thin, given, was=old, now=new, output=io.BytesIO(), weights_to=outputs, partial=partial)
+        assert [output.getvalue() for output in outputs] == expected[1:]
+        with pytest.raises(etstream.InvalidArgumentError, match="weights_to: expected as many .*, 2, found 1"):
+            to = {"output": tmp_path / "new.pte", "weights_to": tmp_path / "y.ptd"}
+            etstream.reweight(thin, given, was=old, now=new, partial=partial, **to)
+    assert etstream.verify(thin.read_bytes(), weights) and not (tmp_path / "y.ptd").exists()
+
+
+def test_a_list_of_bytes_is_the_parts_of_one_file_of_weights(moved_out: list[Path], old: Weights) -> None:
+    thin, *weights = moved_out
+    parts = [[file.read_bytes()[:100], etstream.Source(file)[100:]] for file in weights]
+    assert etstream.verify(thin, *parts)
+    assert etstream.explain(thin, *parts, by=old)
+    etstream.rewrite_program(thin, back := io.BytesIO(), constants_from=parts)
+    assert etstream.verify(back.getvalue())
+
+
 def test_keys_that_are_hashes_become_those_of_the_new_bytes(
     program: Path, old: Weights, new: Weights, tmp_path: Path
 ) -> None:

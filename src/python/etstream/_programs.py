@@ -226,13 +226,23 @@ def sources_of(given: Any) -> list[Any]:
     return list(given) if are_several(given) else [given]
 
 
-def all_shards(given: list[Any], partial: bool) -> list[Any]:
-    """Returns `given` in its order, with each path of a set replaced by the paths of all its files, unless `partial`.
-    Paths of one set follow one another."""
-    if partial:
-        return given
+def files_of(given: Iterable[Any]) -> list[Any]:
+    """Returns the sources of files in their order, where each list with a path in it stands for several files. Another
+    list is the parts of one file."""
     out: list[Any] = []
-    for are_paths, run in itertools.groupby(given, is_path):
+    for one in given:
+        out += one if isinstance(one, (list, tuple)) and any(map(is_path, one)) else [one]
+    return out
+
+
+def all_shards(given: Iterable[Any], partial: bool) -> list[Any]:
+    """Returns files_of() `given`, with each path of a set replaced by the paths of all its files, unless `partial`.
+    Paths of one set follow one another."""
+    files_given = files_of(given)
+    if partial:
+        return files_given
+    out: list[Any] = []
+    for are_paths, run in itertools.groupby(files_given, is_path):
         files = list(run)
         out += _core.whole_sets(files, False) if are_paths else files
     return out

@@ -13,7 +13,7 @@ from typing import Any, Literal, overload
 from etstream import _core
 from etstream._arguments import UINT64, asked, integer, is_path, names_by_name, size
 from etstream._errors import InvalidArgumentError
-from etstream._programs import all_shards
+from etstream._programs import all_shards, files_of
 from etstream._types import OutputLike, SourceLike
 
 
@@ -84,7 +84,8 @@ def verify(
     Args:
         file: a source: a .pte, .ptd, .bpte, safetensors or GGUF file. The path of an index, of a folder with a
             checkpoint or of a file of a set stands for the whole set: a missing file is an error.
-        weights: sources: .ptd files, for a .pte or .bpte. The path of the first of several shards stands for all.
+        weights: sources: .ptd files, for a .pte or .bpte. The path of the first of several shards stands for all, and
+            a list of paths for each of them.
             Also weight caches of XNNPACK, which the findings' `xnnpack_caches` compare with what the program looks up.
         partial: check each file by itself, even if it belongs to a set.
         run: also run each method of a .pte or .bpte that has no error, on the test cases of the bundle, or on zeros,
@@ -113,9 +114,10 @@ def verify(
             atol,
             rtol,
         )
-    if is_path(file) and all(is_path(one) for one in weights):
-        return _core.verify_paths(file, list(weights), partial, runs)
-    return _core.verify(file, all_shards(list(weights), partial), runs)
+    files = files_of(weights)
+    if is_path(file) and all(map(is_path, files)):
+        return _core.verify_paths(file, files, partial, runs)
+    return _core.verify(file, all_shards(files, partial), runs)
 
 
 def compare_outputs(

@@ -89,7 +89,8 @@ def explain(program: SourceLike, *weights: SourceLike, by: WeightsLike, partial:
 
     Args:
         program: a source: a .pte file.
-        weights: sources: the .ptd files that it runs with. The path of the first of several shards stands for all.
+        weights: sources: the .ptd files that it runs with. The path of the first of several shards stands for all, and
+            a list of paths for each of them.
         by: the checkpoint that the program was exported from: weights as for plan_tensor_data().
         partial: take each file of a set by itself; see Checkpoint.
 
@@ -101,7 +102,7 @@ def explain(program: SourceLike, *weights: SourceLike, by: WeightsLike, partial:
         CorruptError: a file is damaged.
         UnsupportedError: a file is of another kind.
     """
-    return _core.explain(program, all_shards(list(weights), partial), joined_checkpoint(by, partial))
+    return _core.explain(program, all_shards(weights, partial), joined_checkpoint(by, partial))
 
 
 def plan_reweighting(
@@ -115,7 +116,8 @@ def plan_reweighting(
 
     Args:
         program: a source: a .pte file.
-        weights: sources: the .ptd files that it runs with. The path of the first of several shards stands for all.
+        weights: sources: the .ptd files that it runs with. The path of the first of several shards stands for all, and
+            a list of paths for each of them.
         was: the checkpoint that the program was exported from: weights as for plan_tensor_data().
         now: the checkpoint whose weights it gets.
         partial: take each file of a set by itself; see Checkpoint.
@@ -127,7 +129,7 @@ def plan_reweighting(
         NotFoundError: a file is not there, or a key that neither the program nor its weights have.
         CorruptError: a file is damaged.
     """
-    return _planned(program, all_shards(list(weights), partial), was, now, partial)
+    return _planned(program, all_shards(weights, partial), was, now, partial)
 
 
 def _planned(
@@ -167,7 +169,7 @@ def reweight(
         weights_to = [weights_to]
     outputs = several("weights_to", "outputs", weights_to)
     with _core.Inputs():
-        files = all_shards(list(weights), partial)
+        files = all_shards(weights, partial)
         if len(outputs) != len(files):
             raise InvalidArgumentError(
                 f"weights_to: expected as many outputs as files of weights, {len(files)}, found {len(outputs)}"

@@ -112,7 +112,8 @@ DtypeLike: TypeAlias = str | DtypeOfLibrary | type[Any]
 
 FORMS = {
     "SourceLike": "a path; a buffer (bytes, memoryview, mmap, a NumPy array, a torch tensor on the CPU of any dtype), "
-    "which is never copied; a readable and seekable binary file; a Source; or a list of these.",
+    "which is never copied; a readable and seekable binary file; a Source; or a list of these other than paths, "
+    "which are the parts of one file.",
     "StreamLike": "a source; an open descriptor, such as that of a pipe; or an object with read(). The latter two are "
     "read from their positions on.",
     "OutputLike": "a path; an open descriptor; or an object with write().",

@@ -13,7 +13,7 @@ from etstream import _core, plan_tensor_data
 from etstream._arguments import asked, is_path
 from etstream._buffers import mapped
 from etstream._errors import UnsupportedError
-from etstream._programs import all_shards
+from etstream._programs import all_shards, files_of
 from etstream._types import SourceLike
 
 WeightsOfProgram = SourceLike | Sequence[str | os.PathLike[str]]
@@ -31,9 +31,11 @@ class Weights:
     """The weights of a program: one source, or the files of whole sets."""
 
     def __init__(self, given: WeightsOfProgram) -> None:
-        listed = [asked(one) for one in (given if isinstance(given, (list, tuple)) else [given])]
+        listed = [asked(one) for one in files_of([given])]
         self.sources: list[_core.Source] = [_core.Source(one) for one in all_shards(listed, False)]
         self._paths = [one for one in listed if is_path(one)]
+        if self._paths and len(self._paths) < len(listed):
+            raise TypeError("weights: expected a source, or a list of paths, found a list of both")
 
     @contextmanager
     def in_one(self) -> Iterator[_core.Source]:
