@@ -169,6 +169,20 @@ def test_one_file_of_weights_goes_to_a_path(program: Path, old: Weights, new: We
     assert etstream.explain(output, tmp_path / "new.ptd", by=new)
 
 
+@pytest.mark.parametrize("form", ["memory", "open file", "descriptor"])
+def test_one_file_of_weights_goes_to_an_output_of_any_form(
+    form: str, program: Path, old: Weights, new: Weights, tmp_path: Path
+) -> None:
+    thin, weights = tmp_path / "thin.pte", tmp_path / "w.ptd"
+    etstream.rewrite_program(program, thin, constants_to=weights, keys={str(i + 1): f"layers.{i}" for i in range(4)})
+    made = tmp_path / "new.ptd"
+    with io.BytesIO() if form == "memory" else open(made, "wb") as output:
+        given = output.fileno() if form == "descriptor" else output
+        etstream.reweight(thin, weights, was=old, now=new, output=io.BytesIO(), weights_to=given)
+        content = output.getvalue() if isinstance(output, io.BytesIO) else None
+    assert (content or made.read_bytes()) == with_weights(weights, old, new)
+
+
 def test_a_list_of_paths_is_several_files_of_weights(
     moved_out: list[Path], old: Weights, new: Weights, tmp_path: Path
 ) -> None:
@@ -249,8 +263,9 @@ def test_all_files_appear_or_none_does(moved_out: list[Path], old: Weights, new:
     for several in (new_paths[:1], new_paths[:2]):
         with pytest.raises(etstream.InvalidArgumentError, match=r"weights_to: expected as many .*, 2, found [01]"):
             to(*several)
-    with pytest.raises(TypeError, match="weights_to: expected outputs, found b'w' alone"):
-        etstream.reweight(*moved_out[:2], was=old, now=new, output=new_paths[0], weights_to=b"w")
+    for wrong, found in ((b"w", "b'w' alone"), (1.5, "float"), (None, "NoneType")):
+        with pytest.raises(TypeError, match=f"^weights_to: expected outputs, found {found}"):
+            etstream.reweight(*moved_out[:2], was=old, now=new, output=new_paths[0], weights_to=wrong)
     assert names_in(tmp_path) == before
 
 

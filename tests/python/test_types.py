@@ -84,6 +84,7 @@ steps: tuple[str, ...] = origins.payloads[0].tensors[0].steps
 reweighted: etstream.ReweightingPlan = etstream.reweight(
     "a.pte", "w.ptd", was="old", now=etstream.Checkpoint("new"), output=3, weights_to=["v.ptd", io.BytesIO()]
 )
+etstream.reweight("a.pte", ["v.ptd", Path("w.ptd")], was="old", now="new", output=3, weights_to=io.BytesIO())
 
 
 def take(source: etstream.SourceLike, output: etstream.OutputLike, cases: etstream.TestCases) -> None:
@@ -137,7 +138,7 @@ etstream.bundle("a", "b", "c", **etstream.BundleOptions(format="bp08"), format="
 etstream.bundle("a", "b", "c", **etstream.BundleOptions() | {"hsah": True})
 etstream.bundle("a", "b", "c", **etstream.ProgramOptions(keys={}))
 etstream.explain("a", by=b"b")
-etstream.reweight("a", was="b", now="c", output="d", weights_to=1)
+etstream.reweight("a", was="b", now="c", output="d", weights_to=1.5)
 """
 
 

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from etstream import _core
-from etstream._arguments import several
+from etstream._arguments import is_path, several
 from etstream._errors import InvalidArgumentError
 from etstream._programs import all_shards
 from etstream._progress import Progress
@@ -146,7 +145,7 @@ def reweight(
     was: WeightsLike,
     now: WeightsLike,
     output: OutputLike,
-    weights_to: str | os.PathLike[str] | Iterable[OutputLike] = (),
+    weights_to: OutputLike | Iterable[OutputLike] = (),
     partial: bool = False,
     max_disk: int | str | None = None,
     sync: bool = True,
@@ -156,7 +155,7 @@ def reweight(
 
     Args:
         output: where the program goes.
-        weights_to: outputs too, or a path: where the tensor data goes, one for each file of weights, in their order.
+        weights_to: an output too, or several: where the tensor data goes, one for each file of weights, in their order.
         progress: called with the bytes of all files.
 
     All files appear together, or none does, and none of them may be an input. The other arguments are those of
@@ -165,9 +164,10 @@ def reweight(
     Raises:
         InvalidArgumentError: there are not as many outputs for weights as files of weights.
     """
-    if isinstance(weights_to, (str, os.PathLike)):
-        weights_to = [weights_to]
-    outputs = several("weights_to", "outputs", weights_to)
+    given: Any = weights_to
+    if is_path(given) or isinstance(given, int) or hasattr(given, "write"):
+        given = [given]
+    outputs: list[OutputLike] = several("weights_to", "outputs", given)
     with _core.Inputs():
         files = all_shards(weights, partial)
         if len(outputs) != len(files):
