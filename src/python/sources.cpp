@@ -216,7 +216,12 @@ nb::object buffer_of(const ByteSource& source) {
   return nb::make_tuple(view, place.begin);
 }
 
-ByteSource concatenation(const SourcesLike& parts) { return source_of(several("parts", "sources", parts)); }
+/// Returns the bytes of the parts, of which paths may be some, unlike in a list.
+ByteSource concatenation(const SourcesLike& parts) {
+  std::vector<ByteSource> sources;
+  for (const nb::handle part : several("parts", "sources", parts)) sources.push_back(data_of(part));
+  return value_or_raise(original(value_or_raise(ByteSource::concatenation(std::move(sources)))));
+}
 
 /// Opens a file as it lies; see open_interruptible_file().
 Result<ByteSource> open_raw_file(const std::string& path, std::shared_ptr<const void> owner) {
@@ -271,6 +276,7 @@ nb::object asked(nb::handle object) {
 }
 
 std::string path_of(nb::handle object) {
+  if (!is_path(object)) throw nb::type_error(text("expected a path, found {}", class_name(object)).c_str());
   PyObject* bytes = nullptr;
   if (PyUnicode_FSConverter(object.ptr(), &bytes) == 0) throw nb::python_error();
   const auto owned = nb::steal<nb::bytes>(bytes);
@@ -331,7 +337,15 @@ std::vector<ByteSource> sources_in(nb::handle objects, int depth) {
                      kDeepestList));
   }
   std::vector<ByteSource> sources;
-  for (const nb::handle object : nb::iter(objects)) sources.push_back(source_in(object, depth + 1));
+  for (const nb::handle object : nb::iter(objects)) {
+    if (is_path(object)) {
+      throw nb::type_error(text("expected the parts of one file in a list, as buffers or Sources, found a "
+                                "path, {}; etstream.Source.concatenation() joins files",
+                                quote(path_of(object)))
+                               .c_str());
+    }
+    sources.push_back(source_in(object, depth + 1));
+  }
   return sources;
 }
 
@@ -384,10 +398,10 @@ void bind_sources(nb::module_& module) {
           nb::arg("object").none(), nb::sig("def __init__(self, object: etstream._types.SourceLike) -> None"),
           "A path (its file's size, identity and time are taken now, and reading fails if they change); a "
           "buffer, C-contiguous, or a torch tensor or NumPy array of any dtype, in place; a readable and "
-          "seekable binary file, from its start, whose position reading moves; or a list of such, one after "
-          "another, nested at most 64 deep. What is in place is kept alive, and is to stay unchanged until "
-          "all is written: of a torch storage or an array that has been resized since, reading is an "
-          "InvalidArgumentError. Raises TypeError for something else.")
+          "seekable binary file, from its start, whose position reading moves; or a list of such, but of no "
+          "paths, one after another, nested at most 64 deep. What is in place is kept alive, and is to stay "
+          "unchanged until all is written: of a torch storage or an array that has been resized since, "
+          "reading is an InvalidArgumentError. Raises TypeError for something else.")
       .def_static(
           "file", &file_range, nb::arg("path"), nb::arg("offset") = 0, nb::arg("size") = nb::none(),
           nb::arg("owner") = nb::none(),
@@ -399,7 +413,7 @@ void bind_sources(nb::module_& module) {
           "A range, in bytes, of the file that is open for reading at a descriptor, which is duplicated. "
           "It need have no name, and may grow; the range is not to change.")
       .def_static("concatenation", &concatenation, nb::arg("parts"),
-                  "The parts, each a source, one after another.")
+                  "The parts, each a source, one after another. Paths may be among them.")
       .def("__len__", [](const ByteSource& self) { return static_cast<std::size_t>(self.size()); })
       .def("__getitem__", &slice, nb::arg("range"), "A part of it, in steps of 1; lazy.")
       .def_prop_ro("size", &ByteSource::size, "In bytes.")

@@ -40,10 +40,10 @@ namespace etstream::python {
 
 /// Returns the bytes that `object` stands for: a Source; a path; anything with the buffer protocol,
 /// C-contiguous, or a torch tensor or NumPy array, in place (the object is kept alive); a readable and
-/// seekable binary file; a Cord or FileBackedData of ExecuTorch; or a list or tuple of these, one after
-/// another. A packed file gives its original bytes, wherever it lies; a Source is what it was made as. Raises
-/// TypeError for something else, InvalidArgumentError for lists nested more than 64 deep, and the errors of
-/// opening it.
+/// seekable binary file; a Cord or FileBackedData of ExecuTorch; or a list or tuple of these other than
+/// paths, one after another. A packed file gives its original bytes, wherever it lies; a Source is what it
+/// was made as. Raises TypeError for something else, InvalidArgumentError for lists nested more than 64 deep,
+/// and the errors of opening it.
 [[nodiscard]] ByteSource source_of(nb::handle object);
 
 /// Returns the same for each object in an iterable.

@@ -242,6 +242,8 @@ def test_what_is_no_checkpoint_is_refused_by_its_type(kind: str, program: Path, 
             call(wrong)
     with pytest.raises(TypeError, match=f"^expected a mapping of names to tensors, or pairs .*, found {kind}$"):
         etstream.Checkpoint.of(wrong)
+    with pytest.raises(TypeError, match=f"^expected a path, found {kind}$"):
+        etstream.Checkpoint(wrong)
 
 
 def test_a_fat_container_is_a_mapping(program: Path) -> None:

@@ -270,7 +270,7 @@ def raise_one(kind: type[Exception], program: Path, tmp_path: Path) -> None:
     elif kind is etstream.TooLargeError:
         with open(tmp_path / "hole", "wb") as file:
             file.truncate(5 << 30)
-        etstream.plan_bundle([program, tmp_path / "hole"], {})
+        etstream.plan_bundle(etstream.Source.concatenation([program, tmp_path / "hole"]), {})
     elif kind is etstream.NoSuchFileError:
         etstream.Source(tmp_path / "none")
     elif kind is etstream.NoSuchNameError:

@@ -178,6 +178,26 @@ def test_value_is_refused(value: object, error: type[Exception], message: str) -
         etstream.TestCase([], [0, (0, value)])
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        etstream.Source,
+        etstream.verify,
+        etstream.inspect,
+        lambda paths: etstream.rewrite_program(paths, io.BytesIO()),
+        lambda paths: etstream.plan_bundle(paths, {}),
+        lambda paths: etstream.write_fat_container({"a": paths}, io.BytesIO()),
+        lambda paths: etstream.pack(paths, io.BytesIO()),
+        lambda paths: etstream.Source([b"a", paths]),
+    ],
+)
+def test_a_list_of_paths_is_not_the_parts_of_one_file(call: Any, path: Path, program: Path) -> None:
+    for given in ([program, path], (str(program),), [b"a", program]):
+        with pytest.raises(TypeError, match=r"parts of one file in a list, .* found a path, '.*model\.pte'; .*\.conc"):
+            call(given)
+    assert bytes(etstream.Source.concatenation([path, str(path)])) == 2 * CONTENT
+
+
 class Forward(io.BytesIO):
     def seekable(self) -> bool:
         return False
