@@ -101,15 +101,16 @@ class TheirSuite:
     test_cases = [TheirCase()]
 
 
-take(["a", b"b", io.BytesIO(), open("c", "rb")], sys.stdout.buffer, [TheirSuite(), suites[0]])
-several: list[bytes | Path] = [b"a", Path("b")]
-take([several, ("c", numpy.ones(1))], 1, "cases.json")
+take([b"b", io.BytesIO(), open("c", "rb")], sys.stdout.buffer, [TheirSuite(), suites[0]])
+parts: list[bytes | etstream.Source] = [b"a", etstream.Source("b")]
+take([parts, (b"c", numpy.ones(1))], 1, "cases.json")
 take(numpy.ones(1), 1, "cases.json")
 take(memoryview(b""), io.BytesIO(), {"forward": [TheirCase()]})
 take(etstream.Source("a"), 1, TheirSuite())
 """
 
 WRONG = """
+from pathlib import Path
 import etstream
 class Storage:
     def data_ptr(self) -> int: return 0
@@ -129,6 +130,7 @@ etstream.save_ptd({"a": 1}, "b")
 etstream.save_ptd({"a": b"1234"}, "b")
 etstream.save_ptd({"a": Storage()}, "b")
 etstream.verify([1])
+etstream.verify([Path("a")])
 etstream.verify({0: b"a"})
 etstream.plan_program("a", segment_alignmnet=16)
 etstream.rewrite_program("a", "b", delegates="nowhere")

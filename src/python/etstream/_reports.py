@@ -14,7 +14,7 @@ from etstream import _core
 from etstream._arguments import UINT64, asked, integer, is_path, names_by_name, size
 from etstream._errors import InvalidArgumentError
 from etstream._programs import all_shards, files_of
-from etstream._types import OutputLike, SourceLike
+from etstream._types import FilesLike, OutputLike, SourceLike
 
 
 class Finding(str):
@@ -69,7 +69,7 @@ class MethodRun:
 
 def verify(
     file: SourceLike,
-    *weights: SourceLike,
+    *weights: FilesLike,
     partial: bool = False,
     run: bool = False,
     python: str | None = None,

@@ -12,7 +12,7 @@ from etstream._arguments import is_path, several
 from etstream._errors import InvalidArgumentError
 from etstream._programs import all_shards
 from etstream._progress import Progress
-from etstream._types import OutputLike, SourceLike
+from etstream._types import FilesLike, OutputLike, SourceLike
 from etstream._weights import WeightsLike, joined_checkpoint
 
 
@@ -81,7 +81,7 @@ class ReweightingPlan(NamedTuple):
     """The origins of the old payloads."""
 
 
-def explain(program: SourceLike, *weights: SourceLike, by: WeightsLike, partial: bool = False) -> WeightOrigins:
+def explain(program: SourceLike, *weights: FilesLike, by: WeightsLike, partial: bool = False) -> WeightOrigins:
     """Tells which tensors of a checkpoint the payloads of a program are, and by which steps they became so.
 
     Programs name weights by hashes, or not at all, so that each payload is compared in full with what the tensors give.
@@ -105,7 +105,7 @@ def explain(program: SourceLike, *weights: SourceLike, by: WeightsLike, partial:
 
 
 def plan_reweighting(
-    program: SourceLike, *weights: SourceLike, was: WeightsLike, now: WeightsLike, partial: bool = False
+    program: SourceLike, *weights: FilesLike, was: WeightsLike, now: WeightsLike, partial: bool = False
 ) -> ReweightingPlan:
     """Returns the plans of a lowered program, and of its tensor data files, with the weights of another checkpoint.
 
@@ -141,7 +141,7 @@ def _planned(
 
 def reweight(
     program: SourceLike,
-    *weights: SourceLike,
+    *weights: FilesLike,
     was: WeightsLike,
     now: WeightsLike,
     output: OutputLike,

@@ -90,21 +90,13 @@ class TestSuiteLike(Protocol):
 
 
 if TYPE_CHECKING:
-    SequenceOfSources: TypeAlias = Sequence["SourceLike"]
+    SequenceOfParts: TypeAlias = Sequence["PartLike"]
 else:
-    SequenceOfSources = Sequence  # get_type_hints() looks for names in the caller's module
+    SequenceOfParts = Sequence  # get_type_hints() looks for names in the caller's module
 
-SourceLike: TypeAlias = (
-    str
-    | os.PathLike[str]
-    | Buffer
-    | ReadableFile
-    | MemoryOfTorch
-    | ArrayOfNumPy
-    | HasSource
-    | Source
-    | SequenceOfSources
-)
+PartLike: TypeAlias = Buffer | ReadableFile | MemoryOfTorch | ArrayOfNumPy | HasSource | Source | SequenceOfParts
+SourceLike: TypeAlias = str | os.PathLike[str] | PartLike
+FilesLike: TypeAlias = SourceLike | Sequence[SourceLike]
 StreamLike: TypeAlias = SourceLike | int | ReadableStream
 OutputLike: TypeAlias = str | os.PathLike[str] | int | WritableFile
 TensorLike: TypeAlias = Tensor | CheckpointTensor | TensorOfTorch | ArrayOfNumPy
