@@ -7,7 +7,7 @@ The pairs are made from the weights of MiniLM: all weights moved by a random ste
 each tensor; a LoRA of rank 8 merged into the attention; one layer moved; the same weights under another layout. Those
 in 8da4w are programs for XNNPACK, which reweight makes. XOR
 planes are what is left of two tensors by XOR, in planes of bytes, each coded by zstd. bsdiff takes 17 times the
-memory of a file, and is measured on files of up to 96 MiB, if it is installed. The speed is bytes of the new file in
+memory of a file, and is measured on files of up to 64 MiB, if it is installed. The speed is bytes of the new file in
 a second of the time from start to end, with the default number of threads and without a sync.
 """
 
@@ -33,7 +33,7 @@ from safetensors.torch import load_file, save_file
 from table import yes
 
 ETSTREAM = os.environ["ETSTREAM"]
-MOST_BSDIFF = 96 * MIB
+MOST_BSDIFF = 64 * MIB
 MOST_OF_XOR = 0.92  # of XOR planes, in bfloat16
 LEAST_SPEED = 500.0  # MB/s of applying
 STEPS = {"small step": 0.00015, "larger step": 0.001, "large step": 0.005}

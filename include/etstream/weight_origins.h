@@ -72,7 +72,8 @@ struct WeightOrigins {
 ///
 /// Reads the checkpoint and the files about twice. Memory: 8 MiB, 500 bytes a payload, and 200 bytes for each
 /// tensor and way that was tried. Errors: kNotFound for a key that neither the program nor `weights` have;
-/// kCorrupt for a reference that can't be followed; kIo.
+/// kCorrupt for a reference that can't be followed, and for weights that do not fit the program, as verify()
+/// of program_weights.h finds; kUnsupported for a key that two of the files have; kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<WeightOrigins> explain(const ProgramFile& program,
                                                             const std::vector<const TensorDataFile*>& weights,
                                                             const Checkpoint& checkpoint);

@@ -227,6 +227,12 @@ def test_keys_that_are_hashes_become_those_of_the_new_bytes(
     assert etstream.verify(*pair("made"))
 
 
+def test_new_tensors_that_reach_no_payload_are_a_warning(program: Path, old: Weights, new: Weights) -> None:
+    with pytest.warns(UserWarning, match=r"found 1 tensor in neither: 'lora'") as warned:
+        etstream.plan_reweighting(program, was=old, now=new | {"lora": np.ones(3)})
+    assert warned[0].filename == __file__
+
+
 def test_progress_counts_all_files(moved_out: list[Path], old: Weights, new: Weights) -> None:
     reports: list[tuple[int, int]] = []
     outputs = [io.BytesIO(), io.BytesIO()]

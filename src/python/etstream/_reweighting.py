@@ -98,8 +98,8 @@ def explain(program: SourceLike, *weights: FilesLike, by: WeightsLike, partial: 
 
     Raises:
         NotFoundError: a file is not there, or a key that neither the program nor its weights have.
-        CorruptError: a file is damaged.
-        UnsupportedError: a file is of another kind.
+        CorruptError: a file is damaged, or does not fit the program.
+        UnsupportedError: a key is in two files; a file is of another kind.
     """
     return _core.explain(program, all_shards(weights, partial), joined_checkpoint(by, partial))
 
@@ -110,8 +110,8 @@ def plan_reweighting(
     """Returns the plans of a lowered program, and of its tensor data files, with the weights of another checkpoint.
 
     They are the files of an export of the network with the new weights, without an export: each payload is made of the
-    new checkpoint by the steps that gave it of the old one. A tensor of another floating-point type is first converted
-    to that of the old one, as torch's load_state_dict() does.
+    new checkpoint by the steps that gave it of the old one. A tensor of another floating-point type is cast to that of
+    the payload. A warning names the new tensors that are not as they were and reach no payload.
 
     Args:
         program: a source: a .pte file.
@@ -124,9 +124,10 @@ def plan_reweighting(
     Raises:
         InvalidArgumentError: the new checkpoint lacks a tensor, or has it in another shape; a payload may be one of
             several tensors that differ now; two payloads are equal now, which an export would store once.
-        UnsupportedError: the old checkpoint does not explain a payload; a file is of another kind.
+        UnsupportedError: the old checkpoint does not explain a payload; a key is in two files; a file is of another
+            kind.
         NotFoundError: a file is not there, or a key that neither the program nor its weights have.
-        CorruptError: a file is damaged.
+        CorruptError: a file is damaged, or does not fit the program.
     """
     return _planned(program, all_shards(weights, partial), was, now, partial)
 
