@@ -2,11 +2,13 @@
 //
 // etstream pack FILE [--base OLD] [-o OUT.etz], unpack FILE.etz [--base OLD] [-o OUT]
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "cli/commands.h"
@@ -53,10 +55,10 @@ Result<Stream> open_stream(const std::string& path) {
   return Stream{source_reader(file), path, file.size(), file};
 }
 
-/// Returns `read` with a report of the bytes that it has given after each call.
-ReadBytes reporting(ReadBytes read, std::uint64_t size, Progress progress) {
+/// Returns `read` with a report of the bytes that it has given, which are added to `done`, after each call.
+ReadBytes reporting(ReadBytes read, std::uint64_t size, Progress progress, std::uint64_t& done) {
   return [read = std::move(read), progress = std::move(progress), size,
-          done = std::uint64_t{0}](std::span<std::byte> out) mutable -> Result<std::size_t> {
+          &done](std::span<std::byte> out) -> Result<std::size_t> {
     if (!progress(done, std::max(done, size))) return was_interrupted();
     auto read_bytes = read(out);
     if (read_bytes) done += *read_bytes;
@@ -64,48 +66,82 @@ ReadBytes reporting(ReadBytes read, std::uint64_t size, Progress progress) {
   };
 }
 
-/// Makes the sink that `fill` fills from that of the output.
-using Wrap = std::function<Result<std::unique_ptr<Sink>>(std::unique_ptr<Sink>)>;
+/// Passes bytes on to another sink, and counts them.
+class CountingSink final : public Sink {
+ public:
+  CountingSink(std::unique_ptr<Sink> to, std::uint64_t& count) : to_(std::move(to)), count_(&count) {}
 
-/// Writes an output that `fill` fills from the stream. The report has the sizes before and after.
-Result<void> recode(const Stream& stream, const std::string& path, const PackArguments& arguments,
-                    const Wrap& wrap, const std::function<Result<void>(const ReadBytes&, Sink&)>& fill) {
+  Result<void> reserve(std::uint64_t size) override { return to_->reserve(size); }
+  Result<void> append(const ByteSource& source) override {
+    *count_ += source.size();
+    return to_->append(source);
+  }
+  std::optional<FileIdentity> changed_in_place() const override { return to_->changed_in_place(); }
+  Result<void> prepare() override { return to_->prepare(); }
+  Result<void> commit() override { return to_->commit(); }
+  Result<void> make_durable() override { return to_->make_durable(); }
+  Result<void> take_back() override { return to_->take_back(); }
+
+ private:
+  const std::unique_ptr<Sink> to_;
+  std::uint64_t* count_;
+};
+
+/// The sizes in bytes of the input and the output.
+struct Sizes {
+  std::uint64_t read = 0;
+  std::uint64_t written = 0;
+};
+
+/// Makes the sink that `fill` fills from that of the output.
+using Wrap = std::function<std::unique_ptr<Sink>(std::unique_ptr<Sink>)>;
+
+/// Writes an output that `fill` fills from the stream.
+Result<Sizes> recode(const Stream& stream, const std::string& path, const PackArguments& arguments,
+                     const Wrap& wrap, const std::function<Result<void>(const ReadBytes&, Sink&)>& fill) {
   FileSinkOptions options = file_options(!arguments.no_sync);
   options.packing = FileSinkOptions::Packing::kNever;
+  Sizes sizes;
   const auto write = [&](const Progress& progress) -> Result<std::unique_ptr<PendingOutput>> {
     ETSTREAM_ASSIGN(auto output, open_output(path, options, false));
-    ETSTREAM_ASSIGN(std::unique_ptr<Sink> sink, wrap(std::move(output)));
-    ETSTREAM_TRY(fill(reporting(stream.read, stream.size, progress), *sink));
+    std::unique_ptr<Sink> sink = wrap(std::make_unique<CountingSink>(std::move(output), sizes.written));
+    ETSTREAM_TRY(fill(reporting(stream.read, stream.size, progress, sizes.read), *sink));
     if (stream.file) ETSTREAM_TRY(stream.file->check_unchanged());
     return std::unique_ptr<PendingOutput>(std::move(sink));
   };
-  return write_outputs({{.path = path, .write = write}}, arguments);
+  ETSTREAM_TRY(write_outputs({{.path = path, .write = write}}, arguments));
+  return sizes;
 }
 
-/// Reports the sizes of the packed file and of the original, of which one is an output.
-Result<void> report(const std::string& output, const std::string& packed, const PackArguments& arguments) {
-  if (is_standard_output(output)) return {};
-  ETSTREAM_ASSIGN(const ByteSource file, ByteSource::raw_file(packed));
-  ETSTREAM_ASSIGN(const PackedSummary summary, read_packed_summary(file));
+/// Reports the sizes of the packed file and of the original.
+void report(const std::string& output, std::uint64_t packed, std::uint64_t original,
+            const PackArguments& arguments) {
+  if (is_standard_output(output)) return;
   if (arguments.json) {
-    print_json(
-        {{"output", output}, {"packed_size", summary.packed_size}, {"original_size", summary.original_size}});
-    return {};
+    print_json({{"output", output}, {"packed_size", packed}, {"original_size", original}});
+    return;
   }
-  const std::string share = summary.original_size == 0
-                                ? ""
-                                : text(", {:.1f} %", 100 * static_cast<double>(summary.packed_size) /
-                                                         static_cast<double>(summary.original_size));
-  say("{}: {} packed, {} unpacked{}\n", output, readable_size(summary.packed_size),
-      readable_size(summary.original_size), share);
-  return {};
+  const std::string share =
+      original == 0 ? ""
+                    : text(", {:.1f} %", 100 * static_cast<double>(packed) / static_cast<double>(original));
+  say("{}: {} packed, {} unpacked{}\n", output, readable_size(packed), readable_size(original), share);
+}
+
+/// Returns `path`, the default of --output, if there is no such file yet.
+Result<std::string> default_output(std::string path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return path;
+  return with_advice(error_in(ErrorCode::kInvalidArgument, path, "is there already"),
+                     {text("-o {} replaces it", quote(path))});
 }
 
 Result<void> pack_command(const PackArguments& arguments) {
   ETSTREAM_ASSIGN(const Stream stream, open_stream(arguments.file));
-  const std::string output = !arguments.output.empty() ? arguments.output
-                             : arguments.file == "-"   ? "-"
-                                                       : arguments.file + std::string(kPackedSuffix);
+  std::string output = arguments.output;
+  if (output.empty() && !stream.file) output = arguments.file;
+  if (output.empty()) {
+    ETSTREAM_ASSIGN(output, default_output(arguments.file + std::string(kPackedSuffix)));
+  }
   std::optional<Base> base;
   if (!arguments.base.empty()) {
     if (!stream.file) {
@@ -115,12 +151,13 @@ Result<void> pack_command(const PackArguments& arguments) {
     ETSTREAM_ASSIGN(const ByteSource base_file, ByteSource::file(arguments.base));
     ETSTREAM_ASSIGN(base, match_base(*stream.file, base_file));
   }
-  const auto wrap = [&](std::unique_ptr<Sink> packed) -> Result<std::unique_ptr<Sink>> {
+  const auto wrap = [&](std::unique_ptr<Sink> packed) {
     return open_packing_sink(std::move(packed), {.threads = arguments.threads}, std::move(base));
   };
   const auto fill = [&](const ReadBytes& read, Sink& sink) { return pack(read, stream.name, sink); };
-  ETSTREAM_TRY(recode(stream, output, arguments, wrap, fill));
-  return report(output, output, arguments);
+  ETSTREAM_ASSIGN(const Sizes sizes, recode(stream, output, arguments, wrap, fill));
+  report(output, sizes.written, sizes.read, arguments);
+  return {};
 }
 
 /// Returns the name without ".etz", for a file that is not there yet.
@@ -131,12 +168,7 @@ Result<std::string> output_of(const std::string& file) {
         error_in(ErrorCode::kInvalidArgument, file, "has a name that does not end in {}", kPackedSuffix),
         {"give the output's name with -o"});
   }
-  std::string out(unpacked_name(file));
-  if (ByteSource::raw_file(out)) {
-    return with_advice(error_in(ErrorCode::kInvalidArgument, out, "is there already"),
-                       {text("-o {} replaces it", quote(out))});
-  }
-  return out;
+  return default_output(std::string(unpacked_name(file)));
 }
 
 Result<void> unpack_command(const PackArguments& arguments) {
@@ -149,7 +181,7 @@ Result<void> unpack_command(const PackArguments& arguments) {
   if (!arguments.base.empty()) {
     ETSTREAM_ASSIGN(base, ByteSource::file(arguments.base));
   }
-  const auto wrap = [](std::unique_ptr<Sink> sink) -> Result<std::unique_ptr<Sink>> { return sink; };
+  const auto wrap = [](std::unique_ptr<Sink> sink) { return sink; };
   const auto fill = [&](const ReadBytes& read, Sink& sink) -> Result<void> {
     if (stream.file) {
       // A full disk, and a file that was cut, show before the work.
@@ -158,8 +190,9 @@ Result<void> unpack_command(const PackArguments& arguments) {
     }
     return unpack(read, stream.name, sink, {.threads = arguments.threads}, base);
   };
-  ETSTREAM_TRY(recode(stream, output, arguments, wrap, fill));
-  return stream.file ? report(output, arguments.file, arguments) : Result<void>();
+  ETSTREAM_ASSIGN(const Sizes sizes, recode(stream, output, arguments, wrap, fill));
+  report(output, sizes.read, sizes.written, arguments);
+  return {};
 }
 
 void add_options(CLI::App& command, PackArguments& arguments, const std::string& file,

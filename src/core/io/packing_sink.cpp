@@ -194,7 +194,8 @@ Result<void> pack(const ReadBytes& read, const std::string& name, Sink& sink) {
       if (is_first) {
         ETSTREAM_ASSIGN(const bool is_packed_already, is_packed(piece));
         if (is_packed_already) {
-          return error_in(ErrorCode::kInvalidArgument, name, "is a packed file already");
+          return with_advice(error_in(ErrorCode::kInvalidArgument, name, "is a packed file already"),
+                             {"unpack it first"});
         }
       }
       ETSTREAM_TRY(sink.append(piece));

@@ -20,6 +20,19 @@ cmp again.pte model.pte
 cat model.pte | etstream pack - | etstream unpack - | cmp - model.pte
 etstream pack cases.json -o - | zstd --decompress | cmp - cases.json
 
+echo "== to and from what is no regular file"
+mkfifo pipe
+cat pipe >piped.etz &
+try etstream pack model.pte -o pipe
+wait
+cmp piped.etz model.pte.etz
+try etstream pack model.pte -o /dev/null
+cat model.pte.etz >pipe &
+try etstream unpack - -o again.pte <pipe
+wait
+cat model.pte | etstream pack - -o again.etz --json
+cmp again.etz model.pte.etz
+
 echo "== written by any subcommand"
 etstream bundle model.pte.etz --cases cases.json -o model.bpte.etz
 etstream bundle model.pte --cases cases.json -o model.bpte
@@ -40,6 +53,7 @@ etstream pte model.pte --strip-stack-traces -o x.pte.etz --max-memory 4M 2>/dev/
 etstream pte model.pte --strip-stack-traces -o x.pte.etz --max-memory 64M
 
 echo "== names"
+try etstream pack model.pte
 try etstream unpack model.pte.etz
 try etstream unpack model.pte
 try etstream unpack model.pte -o x

@@ -17,6 +17,12 @@ cmp again.pte new.pte
 etstream pack new.pte --base model.pte -o again.etz --threads 1 --json
 cmp again.etz update.etz
 
+echo "== a packed file stays, and so does an update"
+etstream pack new.pte
+try etstream pack new.pte --base model.pte
+etstream verify new.pte.etz
+rm new.pte.etz
+
 echo "== of another kind, and with a packed base"
 etstream pte model.pte --constants-to weights.ptd -o small.pte
 etstream pack weights.ptd --base model.pte -o weights.etz

@@ -161,7 +161,7 @@ TEST_CASE("zstd gives the original, but for pieces in planes") {
 TEST_CASE("a file is packed once") {
   const std::string once = packed_bytes("the original");
   CHECK(error_of(try_pack(source_of(once))) ==
-        exactly("kInvalidArgument: original: is a packed file already"));
+        exactly("kInvalidArgument: original: is a packed file already; unpack it first"));
   // Such a file can be made by others.
   std::vector<std::byte> out;
   const auto sink = open_packing_sink(open_memory_sink(out), {.threads = 1});
