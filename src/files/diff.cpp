@@ -94,6 +94,12 @@ Result<bool> diff_files(const CheckpointFile& a, const CheckpointFile& b, DiffLi
   return list.is_same();
 }
 
+/// Returns tensor data as another kind of weights would have it.
+Result<CheckpointFile> as_checkpoint(const TensorDataFile& weights) {
+  ETSTREAM_ASSIGN(WeightFile opened, open_weight_file(weights.file().name(), weights.file()));
+  return CheckpointFile{weights.file(), opened.kind, 0, {}, std::move(opened.tensors)};
+}
+
 Result<bool> diff_files(const FatContainerFile& a, const FatContainerFile& b, DiffList list) {
   ETSTREAM_TRY(compare_pieces(list, pieces_of(a), pieces_of(b)));
   const auto order = [](const FatContainerFile& file) {
@@ -116,10 +122,20 @@ Result<bool> diff_files(const NativePackageFile& a, const NativePackageFile& b, 
   return list.is_same();
 }
 
+Result<bool> diff_files(const TensorDataFile& a, const CheckpointFile& b, DiffList list) {
+  ETSTREAM_ASSIGN(const CheckpointFile one, as_checkpoint(a));
+  return diff_files(one, b, list);
+}
+
+Result<bool> diff_files(const CheckpointFile& a, const TensorDataFile& b, DiffList list) {
+  ETSTREAM_ASSIGN(const CheckpointFile other, as_checkpoint(b));
+  return diff_files(a, other, list);
+}
+
 Result<bool> diff_opened(const AnyFile& a, const AnyFile& b, const DiffList& list) {
   return match(a, [&]<class A>(const A& one) {
     return match(b, [&]<class B>(const B& other) -> Result<bool> {
-      if constexpr (std::is_same_v<A, B>) {
+      if constexpr (requires { diff_files(one, other, list); }) {
         return diff_files(one, other, list);
       } else {
         return of_two_kinds(a, b);

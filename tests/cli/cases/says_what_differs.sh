@@ -24,5 +24,17 @@ try etstream diff a.gguf b.gguf
 cp "$GOLDEN"/float_conversions/expected.safetensors c.safetensors
 try etstream diff a.gguf c.safetensors --json >differences.json
 head -n 13 differences.json
+etstream ptd c.safetensors -o c.ptd >/dev/null
+etstream ptd c.safetensors --to pth -o c.pth >/dev/null
+for a in c.ptd c.safetensors c.pth; do
+  for b in c.ptd c.safetensors c.pth; do
+    etstream diff "$a" "$b" --ignore-layout
+  done
+done
+try etstream diff c.ptd c.safetensors >differences
+head -n 6 differences
+try etstream diff a.gguf c.ptd >differences
+head -n 6 differences
+try etstream diff model.pte c.ptd
 try etstream diff model.pte a.gguf
 try etstream inspect a.gguf --duplicates | tail -n 3
