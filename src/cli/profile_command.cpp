@@ -72,7 +72,8 @@ class Reports {
   std::vector<Output> outputs_;
 };
 
-/// Refuses, before the command runs, outputs that can't be made, or that would replace a file of the command.
+/// Refuses, before the command runs, outputs that can't be made, or that would replace a file of the command
+/// or a profile that was read.
 Result<void> check_reports(const ProfileArguments& arguments, const std::vector<std::string>& command) {
   if (!command.empty()) add_inputs_of(command);
   std::vector<Output> outputs;
@@ -184,9 +185,9 @@ Result<void> have_python_tell(const ProfileArguments& arguments) {
 
 /// Compares two profiles, and runs nothing.
 Result<void> compare_command(const ProfileArguments& arguments, ChosenCommand& chosen) {
-  ETSTREAM_TRY(check_reports(arguments, {}));
   ETSTREAM_ASSIGN(const ReadProfile before, read_profile_of(arguments.compare[0]));
   ETSTREAM_ASSIGN(ReadProfile after, read_profile_of(arguments.compare[1]));
+  ETSTREAM_TRY(check_reports(arguments, {}));
   print_comparison(before.profile, after.profile);
   after.profile.end = {};  // it is no news how that command ended
   return report(after, &before, arguments, chosen);
@@ -210,12 +211,12 @@ Result<void> check_memray(const std::vector<std::string>& command) {
 
 Result<void> profile_command(const ProfileArguments& arguments, ChosenCommand& chosen) {
   if (arguments.compare.size() == 2) return compare_command(arguments, chosen);
-  ETSTREAM_TRY(check_reports(arguments, chosen.command));
   std::optional<ReadProfile> before;
   if (!arguments.compare.empty()) {
     ETSTREAM_ASSIGN(before, read_profile_of(arguments.compare[0]));
     for (const Limit& limit : arguments.limits) ETSTREAM_TRY(bytes_of(limit, &before->profile));
   }
+  ETSTREAM_TRY(check_reports(arguments, chosen.command));
   if (!arguments.memray.empty()) ETSTREAM_TRY(check_memray(chosen.command));
   ETSTREAM_TRY(have_python_tell(arguments));
   let_writes_end_as_before();

@@ -382,11 +382,19 @@ class Profile(unittest.TestCase):
         self.assertEqual(run("profile", *two, "--fail-above", "50%", cwd=self.folder).returncode, 0)
         self.assertEqual(run("profile", *two, "--json", "c.json", cwd=self.folder).returncode, 2)
         self.assertEqual(run("profile", "--fail-above", "5%", "--", "true").returncode, 2)
+        earlier = (self.folder / "a.json").read_text()
+        self.assertEqual(run("profile", *two, "--html", "a.json", cwd=self.folder).returncode, 1)
         # The command does not run where this can be known before.
-        for wrong in (["--compare", "no.json"], ["--json", "no/x.json"], ["--compare", "a.json", "--fail-above", "5%@typo"]):
+        for wrong in (
+            ["--compare", "no.json"],
+            ["--json", "no/x.json"],
+            ["--compare", "a.json", "--fail-above", "5%@typo"],
+            *(["--compare", "a.json", report, "a.json"] for report in ("--json", "--html", "--trace", "--markdown")),
+        ):
             done = run("profile", *wrong, "--", "touch", "ran", cwd=self.folder)
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertFalse((self.folder / "ran").exists(), wrong)
+        self.assertEqual((self.folder / "a.json").read_text(), earlier)
 
     def test_a_command_that_the_kernel_ends_at_a_limit_is_told_of(self) -> None:
         group = memory_group(256 * MIB)
