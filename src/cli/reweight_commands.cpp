@@ -67,7 +67,8 @@ Result<void> explain_command(const ExplainArguments& arguments, ChosenCommand& c
 Result<void> reweight_command(const ReweightArguments& arguments) {
   ETSTREAM_ASSIGN(const auto program,
                   ProgramWithWeights::open(arguments.program, arguments.weights, arguments.partial));
-  if (!arguments.dry_run && arguments.weights_to.size() != program.weights.size()) {
+  const bool is_left_out = arguments.dry_run && arguments.weights_to.empty();
+  if (!is_left_out && arguments.weights_to.size() != program.weights.size()) {
     return make_error(ErrorCode::kInvalidArgument,
                       "--weights-to: expected {}, one for each file of weights, found {}",
                       counted(program.weights.size(), "path"), arguments.weights_to.size());
@@ -81,7 +82,7 @@ Result<void> reweight_command(const ReweightArguments& arguments) {
   // Weights come first: a program must not be there before its weights.
   std::vector<Output> outputs;
   for (std::size_t i = 0; i < planned.weights.size(); ++i) {
-    outputs.push_back({&planned.weights[i], i < arguments.weights_to.size() ? arguments.weights_to[i] : ""});
+    outputs.push_back({&planned.weights[i], is_left_out ? "" : arguments.weights_to[i]});
   }
   if (arguments.dry_run) return show_plan(planned.program, arguments, outputs);
   outputs.push_back({&planned.program, arguments.output});

@@ -54,6 +54,8 @@ refused thin.pte weights.ptd $both --weights-to weights.ptd
 refused thin.pte weights.ptd $both --weights-to none.pte
 refused thin.pte weights.ptd $both --weights-to a.ptd --weights-to b.ptd
 refused program.pte $both --weights-to none.ptd
+try etstream reweight thin.pte weights.ptd $both --dry-run --weights-to a.ptd --weights-to b.ptd
+try etstream reweight program.pte $both --dry-run --weights-to none.ptd
 refused thin.pte $both
 refused program.pte $both --max-disk 2K
 refused program.pte --was new.safetensors --now old.safetensors
