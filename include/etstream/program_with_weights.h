@@ -22,8 +22,9 @@ struct ETSTREAM_EXPORT ProgramWithWeights {
   ProgramFile program;
   std::vector<TensorDataFile> weights;
 
-  /// Opens the files at these paths; the first of several shards of tensor data stands for all, unless
-  /// `partial`. Errors: those of opening them; kNotFound for a shard without the others.
+  /// Opens the files at these paths: a program or a bundle with one, and tensor data, of which the first of
+  /// several shards stands for all, unless `partial`. Errors: those of opening them; kNotFound for a shard
+  /// without the others.
   [[nodiscard]] static Result<ProgramWithWeights> open(const std::string& program,
                                                        const std::vector<std::string>& weights,
                                                        bool partial = false);

@@ -65,6 +65,9 @@ Result<void> explain_command(const ExplainArguments& arguments, ChosenCommand& c
 }
 
 Result<void> reweight_command(const ReweightArguments& arguments) {
+  // The test cases of a bundle have the outputs that the old weights give.
+  ETSTREAM_ASSIGN(ByteSource file, ByteSource::file(arguments.program));
+  ETSTREAM_TRY(ProgramFile::open(std::move(file)));
   ETSTREAM_ASSIGN(const auto program,
                   ProgramWithWeights::open(arguments.program, arguments.weights, arguments.partial));
   const bool is_left_out = arguments.dry_run && arguments.weights_to.empty();
@@ -100,8 +103,8 @@ Result<void> reweight_command(const ReweightArguments& arguments) {
   return {};
 }
 
-void add_program(CLI::App& command, ProgramArguments& arguments) {
-  command.add_option("PROGRAM", arguments.program, "A program (.pte)")->required();
+void add_program(CLI::App& command, ProgramArguments& arguments, const std::string& program) {
+  command.add_option("PROGRAM", arguments.program, program)->required();
   command.add_option(
       "WEIGHTS", arguments.weights,
       "The tensor data files (.ptd) that it runs with; the first of several shards stands for all");
@@ -117,7 +120,7 @@ void add_explain_command(CLI::App& app, ChosenCommand& chosen) {
       [&chosen](const ExplainArguments& given) { return explain_command(given, chosen); });
   command.footer(
       "The exit code is 0 if all payloads are explained, 1 if some are not, and 2 after an error.");
-  add_program(command, arguments);
+  add_program(command, arguments, "A program, or a bundle with one (.pte, .bpte)");
   add_list(command, "--by", "CHECKPOINT", arguments.checkpoint,
            "Explain them by this checkpoint: a folder, an index, or a file of weights")
       ->required();
@@ -129,7 +132,7 @@ void add_reweight_command(CLI::App& app, ChosenCommand& chosen) {
       app, chosen, "reweight", "Put the weights of another checkpoint into a program that is already lowered",
       reweight_command,
       [](const CLI::App& own, const ReweightArguments& given) { check_output(own, given); });
-  add_program(command, arguments);
+  add_program(command, arguments, "A program (.pte)");
   add_list(command, "--was", "CHECKPOINT", arguments.was, "The checkpoint that the program was exported from")
       ->required();
   add_list(command, "--now", "CHECKPOINT", arguments.now, "The checkpoint whose weights it gets")->required();

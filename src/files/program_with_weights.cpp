@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/try.h"
+#include "etstream/bundled_program_file.h"
 #include "etstream/checkpoint.h"
 
 namespace etstream {
@@ -11,8 +12,8 @@ namespace etstream {
 Result<ProgramWithWeights> ProgramWithWeights::open(const std::string& program,
                                                     const std::vector<std::string>& weights, bool partial) {
   return without_exceptions([&]() -> Result<ProgramWithWeights> {
-    ETSTREAM_ASSIGN(ByteSource file, ByteSource::file(program));
-    ETSTREAM_ASSIGN(ProgramFile opened, ProgramFile::open(std::move(file)));
+    ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(program));
+    ETSTREAM_ASSIGN(ProgramFile opened, open_program(file));
     ProgramWithWeights out{std::move(opened), {}};
     ETSTREAM_ASSIGN(const auto paths, whole_sets(weights, {.partial = partial}));
     for (const std::string& path : paths) {

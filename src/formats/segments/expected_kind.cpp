@@ -23,6 +23,7 @@ Advice advice_on(FileKind kind, const Expected& expected) {
       return is_among(expected, FileKind::kTensorData) ? Advice{AdviceTerm::kReadAsCheckpoint} : Advice{};
     case FileKind::kBundledProgram:
     case FileKind::kSegmentedBundle:
+      return {is_among(expected, FileKind::kProgram) ? AdviceTerm::kTakeProgramOut : AdviceTerm::kTakeApart};
     case FileKind::kNativePackage:
       return {AdviceTerm::kTakeApart};
     case FileKind::kFatContainer:

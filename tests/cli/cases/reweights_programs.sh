@@ -57,6 +57,8 @@ refused program.pte $both --weights-to none.ptd
 try etstream reweight thin.pte weights.ptd $both --dry-run --weights-to a.ptd --weights-to b.ptd
 try etstream reweight program.pte $both --dry-run --weights-to none.ptd
 refused thin.pte $both
+etstream bundle model.pte --cases cases.json -o model.bpte >/dev/null
+refused model.bpte $both
 refused program.pte $both --max-disk 2K
 refused program.pte --was new.safetensors --now old.safetensors
 refused model.pte $both

@@ -99,10 +99,9 @@ TEST_CASE(
     CHECK(error_of(inspect(file_of(row.bytes))) == exactly(row.verify_says));
     CHECK(error_of(BundledProgramFile::open(file_of(row.bytes))) == exactly(row.open_says));
   }
-  CHECK(
-      error_of(ProgramFile::open(file_of(real_bundle()))) ==
-      exactly(
-          "kUnsupported: bad: is a bundled program (BP08), expected a program (ET12); take it apart first"));
+  CHECK(error_of(ProgramFile::open(file_of(real_bundle()))) ==
+        exactly("kUnsupported: bad: is a bundled program (BP08), expected a program (ET12); take the program "
+                "out of a bundle first"));
 }
 
 TEST_CASE("a root offset that leads nowhere is found") {

@@ -32,7 +32,8 @@ TEST_CASE("a file of another kind is called what it is, with what takes it") {
   const std::vector<Row> rows = {
       {"\x20\0\0\0ET12more"s, "it is broken"},
       {"\x20\0\0\0BP08more"s,
-       "memory: is a bundled program (BP08), expected a program (ET12); take it apart first"},
+       "memory: is a bundled program (BP08), expected a program (ET12); take the program out of a bundle "
+       "first"},
       {"\x20\0\0\0BPS1more"s, "is a segmented bundle (BPS1), expected"},
       {"\x20\0\0\0FT01more"s, "is tensor data (FT01), expected a program (ET12); read it as a checkpoint"},
       {"GGUF\3\0\0\0\0"s, "is GGUF, expected"},
