@@ -254,8 +254,13 @@ Result<void> show_budget(const InspectArguments& arguments) {
 Result<void> add_names_by(const InspectArguments& arguments, KeyNames& names) {
   ETSTREAM_ASSIGN(const auto program, ProgramWithWeights::open(arguments.file, {}));
   ETSTREAM_ASSIGN(const Checkpoint checkpoint, open_joined_checkpoint(arguments.checkpoint));
-  ETSTREAM_ASSIGN(const WeightOrigins origins, explain(program.program, {}, checkpoint));
-  names.merge(key_names_of(origins));
+  const auto origins = explain(program.program, {}, checkpoint);
+  if (!origins && origins.error().code == ErrorCode::kNotFound) {
+    return with_advice(origins.error(),
+                       {"etstream explain PROGRAM WEIGHTS.ptd --by CHECKPOINT takes the tensor data too"});
+  }
+  if (!origins) return origins.error();
+  names.merge(key_names_of(*origins));
   return {};
 }
 

@@ -41,6 +41,7 @@ try etstream explain thin.bpte model.ptd --by model.pte | tail -n 2
 try etstream inspect model.bpte --by model.pte | tail -n 2
 
 echo "--- errors"
+try etstream inspect thin.pte --by all.safetensors
 try etstream explain program.pte --by missing.safetensors
 try etstream explain missing.pte --by all.safetensors
 try etstream explain weights.ptd --by all.safetensors
