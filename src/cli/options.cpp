@@ -29,6 +29,12 @@ void add_version(CLI::App& command, const std::string& name, const std::string& 
 
 }  // namespace
 
+CLI::Validator no_empty_value(const std::string& type) {
+  return {
+      [type](const std::string& given) { return given.empty() ? text("expected {}, found ''", type) : ""; },
+      ""};
+}
+
 CLI::Validator size_in_bytes(const std::string& name, SizeBounds bounds) {
   return {[name, bounds](std::string& given) -> std::string {
             const auto size = parse_size(given, bounds);

@@ -28,11 +28,15 @@ inline constexpr const char* kSize = "SIZE";
 inline constexpr const char* kFolder = "DIR";
 inline constexpr const char* kSubcommand = "SUBCOMMAND";
 
-/// Adds an option whose value has the type name `type`.
+/// Returns a validator that refuses an empty value, as a variable of a shell that is not set gives it.
+[[nodiscard]] CLI::Validator no_empty_value(const std::string& type);
+
+/// Adds an option whose value has the type name `type`. It may not be empty, unless it is a name.
 template <class T>
 CLI::Option* add_option(CLI::App& command, const std::string& name, const std::string& type, T& value,
                         const std::string& description) {
-  return command.add_option(name, value, description)->type_name(type);
+  CLI::Option* const option = command.add_option(name, value, description)->type_name(type);
+  return type == kName ? option : option->check(no_empty_value(type));
 }
 
 /// Adds an option that may be given several times, with one value each.

@@ -35,6 +35,15 @@ try etstream bundle model.pte --cases cases.json -o out.bpte --format bp8
 try etstream bundle model.pte --cases cases.json -o out.bpte --format 'bp08; '
 try etstream extract model.pte --segment first -o out
 try etstream profile --fail-above 1G@ -- true
+# A variable of a shell that is not set gives no path.
+try etstream pack model.pte --base ""
+try etstream pack model.pte -o ""
+try etstream pte model.pte -o ""
+try etstream pte model.pte -o out --constants-to ""
+try etstream ptd model.pte -o out.ptd --map ""
+try etstream explain model.pte --by ""
+try etstream inspect model.pte --names ""
+try etstream fat pack a=model.pte -o ""
 # A command to run does not come after --.
 try etstream run
 try etstream run --
