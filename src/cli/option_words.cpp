@@ -24,8 +24,7 @@ std::string_view option_words(AdviceTerm term) {
     case AdviceTerm::kExtractConstants:
       return "etstream pte --extract-constants";
     case AdviceTerm::kGiveFileInFolder:
-      return "give a file in it: a checkpoint's folder is for ptd, inspect, verify, diff and extract "
-             "--tensor";
+      return "give a file in it: a folder is taken only for a checkpoint";
     case AdviceTerm::kHeadDim:
       return "--head-dim";
     case AdviceTerm::kJoinTensorData:
