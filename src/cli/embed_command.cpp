@@ -95,7 +95,7 @@ void add_embed_command(CLI::App& app, ChosenCommand& chosen) {
   command.add_option("FILE", arguments.file, "The file, such as a program or a bundle")->required();
   add_list(command, "-o,--output", "OUT", arguments.outputs,
            "Write an object file (NAME.o), assembly (NAME.S), C (NAME.c), a linker script (NAME.ld), or the "
-           "header (NAME.h) that declares what any of these has; may be given several times")
+           "header (NAME.h) that declares what any of these has")
       ->required();
   add_choice(command, "--target", {kObjectTargets.begin(), kObjectTargets.end()}, arguments.target,
              "The processor that an object file or a linker script is for; arm is any Cortex-M");

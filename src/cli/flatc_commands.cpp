@@ -187,8 +187,8 @@ void add_flatc_options(CLI::App& command, FlatcArguments& arguments, const std::
                        const std::string& what, const std::string& told) {
   command.add_option("SCHEMA", arguments.schema, "A schema: a .fbs or .bfbs file")->required();
   command.add_option(input, arguments.inputs, what)->required();
-  add_option(command, "-I,--include", kFolder, arguments.include_folders,
-             "Also look for included schemas in this folder; may be given several times")
+  add_list(command, "-I,--include", kFolder, arguments.include_folders,
+           "Also look for included schemas in this folder")
       ->allow_extra_args(false);
   add_option(command, "-o,--output", "OUT", arguments.output,
              "Write files named after the inputs to this folder, which is made if its name ends with /; or "

@@ -79,7 +79,7 @@ std::array<CLI::Option*, 2> add_tolerances(CLI::App& command, std::optional<doub
 
 CLI::Option* add_list(CLI::App& command, const std::string& name, const std::string& type,
                       std::vector<std::string>& values, const std::string& description) {
-  return add_option(command, name, type, values, description)
+  return add_option(command, name, type, values, description + "; may be given several times")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
@@ -174,7 +174,7 @@ void add_metadata_option(CLI::App& command, std::vector<std::string>& given) {
   add_list(
       command, "--metadata", "KEY=VALUE", given,
       "Store this fact about the model in the program, as named data metadata.KEY: an integer, a number, a "
-      "list such as [1,2], text, or @FILE for the content of a file; may be given several times");
+      "list such as [1,2], text, or @FILE for the content of a file");
 }
 
 Result<std::map<std::string, ByteSource>> read_metadata_options(const std::vector<std::string>& given) {

@@ -315,11 +315,10 @@ void add_profile_command(CLI::App& app, ChosenCommand& chosen) {
              "before");
   add_option(command, "--trace", "OUT.json", arguments.trace,
              "Write a trace for Perfetto or chrome://tracing");
-  add_option(
-      command, "--fail-above", "SIZE|N%[@PHASE]", arguments.fail_above,
-      "Exit with 3 if the command used more anonymous memory than this, such as 1G, or if a phase of "
-      "this name did, such as 1G@lower; or more by this part than the profile of --compare, such as 5% "
-      "or 5%@lower; may be given several times");
+  add_list(command, "--fail-above", "SIZE|N%[@PHASE]", arguments.fail_above,
+           "Exit with 3 if the command used more anonymous memory than this, such as 1G, or if a phase of "
+           "this name did, such as 1G@lower; or more by this part than the profile of --compare, such as 5% "
+           "or 5%@lower");
   command.add_flag("--executorch", arguments.executorch,
                    "In Python, make ExecuTorch's own steps phases: export, lowering, each backend's "
                    "preprocess, emission, serialization");

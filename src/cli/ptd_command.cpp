@@ -209,12 +209,11 @@ void add_ptd_command(CLI::App& app, ChosenCommand& chosen) {
              "params.json for export_llama, if the tensors have Meta's names and config.json beside the "
              "checkpoint is that of a Llama, Mistral, Qwen2 or Qwen3 model");
   add_list(command, "--only", "GLOB", arguments.only,
-           "Take only tensors whose name, after --map, matches this pattern with * and ?; may be given "
-           "several times");
+           "Take only tensors whose name, after --map, matches this pattern with * and ?");
   add_rename_options(command, arguments);
   add_list(command, "--dtype", "[GLOB=]TYPE", arguments.dtypes,
            "Convert floating-point tensors, or those whose name matches GLOB, to a type such as bfloat16; "
-           "may be given several times, and the last match counts");
+           "the last match counts");
   command.add_flag("--opaque", arguments.options.allow_opaque,
                    "Take tensors of types that ExecuTorch does not have, such as quantised blocks, as data "
                    "without a layout");

@@ -69,14 +69,13 @@ void add_ptn_command(CLI::App& app, ChosenCommand& chosen) {
                   "its constants")
       ->required();
   add_list(command, "--constants", "WEIGHTS", arguments.constants,
-           "Take constants from this checkpoint, of any kind that ptd takes; may be given several times");
+           "Take constants from this checkpoint, of any kind that ptd takes");
   add_output_path(command, arguments, "The package", "OUT.ptn");
   add_list(command, "--only", "GLOB", arguments.only,
-           "Take only constants whose name matches this pattern with * and ?; may be given several times");
+           "Take only constants whose name matches this pattern with * and ?");
   add_partial_option(command, arguments.partial);
   add_list(command, "--mutable", kName, arguments.mutable_keys,
-           "Give this constant bytes of its own, like the constants that the graph changes; may be given "
-           "several times");
+           "Give this constant bytes of its own, like the constants that the graph changes");
   add_alignment(command, "--align", arguments.alignment,
                 "Begin the members, and constants whose size is a multiple of SIZE, at multiples of SIZE in "
                 "the file, a power of two up to 32K; the default is 1");

@@ -138,7 +138,7 @@ void add_reweight_command(CLI::App& app, ChosenCommand& chosen) {
   add_list(command, "--now", "CHECKPOINT", arguments.now, "The checkpoint whose weights it gets")->required();
   add_output_path(command, arguments, "The program", "OUT.pte");
   add_list(command, "--weights-to", "OUT.ptd", arguments.weights_to,
-           "Write the tensor data to this file; once for each file of weights, in their order");
+           "Write the tensor data to this file, one for each file of weights, in their order");
   add_output_flags(command, arguments);
 }
 
