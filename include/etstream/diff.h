@@ -71,13 +71,13 @@ struct FileDiff {
   std::vector<DiffEntry> differences;
 };
 
-/// Compares two programs (.pte), two files of tensor data (.ptd), two bundles (.bpte) of either format, two
-/// files of a checkpoint, each safetensors or GGUF, two fat containers (.fat), or two packages (.ptn). For
+/// Compares two programs (.pte), two files of weights, each tensor data (.ptd), safetensors, GGUF or a torch
+/// file, two bundles (.bpte) of either format, two fat containers (.fat), or two packages (.ptn). For
 /// programs: methods, their signatures, operators by calls, instructions, values, delegates, memory plans;
 /// constants and initial data by name, shape and bytes, wherever they are in the file; the named data that
 /// delegates ask for in the order in which they ask, and other named data by key; places of segments. For
-/// bundles: the programs inside, and test cases value by value. For checkpoints: tensors by name, type, shape
-/// and bytes, and the metadata of two GGUF files. For fat containers: payloads by name, and their order. For
+/// bundles: the programs inside, and test cases value by value. For weights: tensors by name, type, shape and
+/// bytes, and the metadata of two GGUF files. For fat containers: payloads by name, and their order. For
 /// packages: the graph, and constants by name, type, shape and bytes. Payloads are read and compared in 512
 /// KiB of memory; otherwise memory grows with the metadata. At most 1000 differences are listed. Errors:
 /// kInvalidArgument for files of different kinds, or a tolerance that is negative or NaN; errors opening or

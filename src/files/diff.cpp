@@ -122,12 +122,12 @@ Result<bool> diff_files(const NativePackageFile& a, const NativePackageFile& b, 
   return list.is_same();
 }
 
-Result<bool> diff_files(const TensorDataFile& a, const CheckpointFile& b, DiffList list) {
+Result<bool> diff_files(const TensorDataFile& a, const CheckpointFile& b, const DiffList& list) {
   ETSTREAM_ASSIGN(const CheckpointFile one, as_checkpoint(a));
   return diff_files(one, b, list);
 }
 
-Result<bool> diff_files(const CheckpointFile& a, const TensorDataFile& b, DiffList list) {
+Result<bool> diff_files(const CheckpointFile& a, const TensorDataFile& b, const DiffList& list) {
   ETSTREAM_ASSIGN(const CheckpointFile other, as_checkpoint(b));
   return diff_files(a, other, list);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/try.h"
+#include "etstream/bundled_program_file.h"
 #include "etstream/input_record.h"
 #include "etstream/program_with_weights.h"
 #include "etstream/weight_origins.h"
@@ -49,8 +50,8 @@ Origins in_python(const WeightOrigins& origins) {
   return types.attr("WeightOrigins")(nb::tuple(payloads), tuple_of(origins.unused), names);
 }
 
-Result<ProgramWithWeights> open_files(const ByteSource& program, const std::vector<ByteSource>& weights) {
-  ETSTREAM_ASSIGN(ProgramFile file, ProgramFile::open(program));
+Result<ProgramWithWeights> with_weights(Result<ProgramFile> program, const std::vector<ByteSource>& weights) {
+  ETSTREAM_ASSIGN(ProgramFile file, std::move(program));
   ProgramWithWeights out{std::move(file), {}};
   for (const ByteSource& each : weights) {
     ETSTREAM_ASSIGN(TensorDataFile tensors, TensorDataFile::open(each));
@@ -63,7 +64,7 @@ Origins explain_program(const SourceLike& program, const SourcesLike& weights, c
   const ByteSource file = source_of(program);
   const std::vector<ByteSource> files = sources_of(weights);
   return in_python(without_gil([&]() -> Result<WeightOrigins> {
-    ETSTREAM_ASSIGN(const ProgramWithWeights opened, open_files(file, files));
+    ETSTREAM_ASSIGN(const ProgramWithWeights opened, with_weights(open_program(file), files));
     return explain(opened.program, opened.files(), by);
   }));
 }
@@ -83,7 +84,7 @@ std::tuple<FilePlan, std::vector<FilePlan>, std::size_t, Origins> plan_reweighti
   }
   CollectedWarnings warnings;
   ReweightingPlan planned = without_gil([&]() -> Result<ReweightingPlan> {
-    ETSTREAM_ASSIGN(const ProgramWithWeights opened, open_files(file, files));
+    ETSTREAM_ASSIGN(const ProgramWithWeights opened, with_weights(ProgramFile::open(file), files));
     return plan(Reweighting{&opened.program, opened.files(), &was, &now, warnings.take()});
   });
   warnings.show();

@@ -72,6 +72,9 @@ def test_the_origins_are_those_that_the_command_reports(
     assert [one.explained for one in origins.payloads] == [True, True, True, False]
     assert origins.payloads[1].tensors == (etstream.TensorOrigin("more", ()),)
     assert etstream.explain(program, by=old)
+    bundle = tmp_path / "bundle.bpte"
+    etstream.bundle(program, [], bundle)
+    assert etstream.explain(bundle, by=old).payloads == etstream.explain(program, by=old).payloads
     assert etstream.explain(program, by={**old, "unused": np.ones(7)}).unused == ("unused",)
 
 

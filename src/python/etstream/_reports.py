@@ -262,8 +262,8 @@ def diff(
     """Returns the differences between two files of one kind, as `etstream diff --json` reports them.
 
     Args:
-        a, b: sources: two .pte, two .ptd, or two .bpte files of either format; or paths of weights, of which at least
-            one is an index, a folder or the first file of a set.
+        a, b: sources: two .pte, two .bpte files of either format, or two files of weights of any formats; or paths of
+            weights, of which at least one is an index, a folder or the first file of a set.
         ignore_layout: omit differences in where things lie in the files.
         partial: compare a file of a set by itself.
         atol, rtol: count elements of weights as equal if they differ by at most atol + rtol * the element of `a`, and

@@ -87,7 +87,7 @@ def explain(program: SourceLike, *weights: FilesLike, by: WeightsLike, partial: 
     Programs name weights by hashes, or not at all, so that each payload is compared in full with what the tensors give.
 
     Args:
-        program: a source: a .pte file.
+        program: a source: a program, or a bundle with one.
         weights: sources: the .ptd files that it runs with. The path of the first of several shards stands for all, and
             a list of paths for each of them.
         by: the checkpoint that the program was exported from: weights as for plan_tensor_data().
