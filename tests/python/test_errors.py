@@ -43,7 +43,7 @@ def test_findings_say_what_they_found(program: Path) -> None:
     unasked.raise_if_errors()
     assert unasked and str(unasked) == f"0 errors, 1 warning\nwarning: {unasked.warnings[0]}"
     assert repr(unasked) == "<etstream.FileFindings: 0 errors, 1 warning>"
-    assert (unasked.warnings[0].filename, unasked.warnings[0].offset) == (None, None)
+    assert (unasked.warnings[0].filename, unasked.warnings[0].offset) == ("a bytes", None)
 
 
 def test_errors_say_where_and_names_are_lookups(program: Path, tmp_path: Path) -> None:
