@@ -80,10 +80,13 @@ class PayloadReader {
 
   /// Adds data under a key, which has no other: ExecuTorch would take one of them, and leave the other.
   Result<void> add_key(const std::string& key, Named named) {
-    const auto [there, is_new] = by_key_.try_emplace(key, std::move(named));
-    if (is_new) return {};
-    return error_in(ErrorCode::kUnsupported, named.data.name(), "key {}: expected once, found in {} too",
-                    quote(key), there->second.data.name());
+    const auto [there, is_new] = by_key_.try_emplace(key);
+    if (!is_new) {
+      return error_in(ErrorCode::kUnsupported, named.data.name(), "key {}: expected once, found in {} too",
+                      quote(key), there->second.data.name());
+    }
+    there->second = std::move(named);
+    return {};
   }
 
   /// Adds a payload, unless its data is there. Returns its place.
