@@ -54,11 +54,11 @@ struct MethodBudget {
     std::uint64_t size = 0;  // what the program asks for
     std::uint64_t used = 0;  // the end of the last tensor in it
   };
-  /// The parts of a command stream that Vela made for Ethos-U.
+  /// The parts of a command stream that Vela made for Ethos-U, as far as they are in the program.
   struct EthosU {
-    std::uint64_t commands = 0;
-    std::uint64_t weights = 0;
-    std::uint64_t scratch = 0;  // from the temp allocator, at a multiple of 16, while the delegate runs
+    std::optional<std::uint64_t> commands;
+    std::optional<std::uint64_t> weights;
+    std::optional<std::uint64_t> scratch;  // from the temp allocator, at a multiple of 16, in a call
   };
   /// A delegate, in the method's order.
   struct Delegate {
@@ -111,6 +111,7 @@ struct MemoryBudget {
   std::uint64_t file_alignment = 16;  // see memory_alignment()
   std::uint64_t flatbuffer_size = 0;  // of the program; loaders read it at once
   std::uint64_t constants_size = 0;   // of the segment of constants, which they read with it
+  std::uint64_t external_keys = 0;    // that come from tensor data, whose size is in no figure
   std::vector<MethodBudget> methods;
   std::vector<CaseBudget> cases;
 

@@ -290,6 +290,12 @@ Result<void> inspect_command(const InspectArguments& arguments) {
 void check_inspect(const CLI::App& command, const InspectArguments& arguments) {
   if (arguments.format.empty()) return;
   const bool is_of_graph = arguments.format == "dot" || arguments.format == "json";
+  if (is_of_graph && command.count("--budget") != 0) {
+    throw CLI::ValidationError("--format",
+                               text("expected cmake, kconfig or c with --budget, found {}; --json "
+                                    "reports it as JSON",
+                                    quote(arguments.format)));
+  }
   const std::string report = is_of_graph ? "--graph" : "--budget";
   if (command.count(report) == 0) throw CLI::RequiresError("--format", report);
   if (!is_of_graph && arguments.json) throw CLI::ExcludesError("--format", "--json");

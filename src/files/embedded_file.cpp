@@ -26,14 +26,40 @@ bool has_only(std::string_view word, std::string_view characters) {
   return word.find_first_not_of(characters) == std::string_view::npos;
 }
 
+/// The keywords of C23 and C++23, which no compiler takes for a name.
+constexpr std::string_view kKeywords =
+    " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t "
+    "char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr "
+    "constinit continue decltype default delete do double dynamic_cast else enum explicit export "
+    "extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq "
+    "nullptr operator or or_eq private protected public register reinterpret_cast requires restrict "
+    "return short signed sizeof static static_assert static_cast struct switch template this "
+    "thread_local throw true try typedef typeid typename typeof typeof_unqual union unsigned using "
+    "virtual void volatile wchar_t while xor xor_eq _Alignas _Alignof _Atomic _BitInt _Bool _Complex "
+    "_Generic _Imaginary _Noreturn _Static_assert _Thread_local ";
+
+bool is_keyword(const std::string& word) {
+  return kKeywords.find(" " + word + " ") != std::string_view::npos;
+}
+
 /// Returns a name in C for the file at `path`.
 std::string symbol_of(std::string_view path) {
   std::string out(path.substr(path.rfind('/') + 1));
   for (char& c : out) {
     if (!has_only({&c, 1}, kLetters) && !has_only({&c, 1}, kDigits)) c = '_';
   }
-  if (out.empty() || kDigits.find(out[0]) != std::string_view::npos) out.insert(0, "_");
+  const bool is_no_name = out.empty() || kDigits.find(out[0]) != std::string_view::npos || is_keyword(out);
+  if (is_no_name) out.insert(0, "_");
   return out;
+}
+
+/// Sections without bytes in the file, whose memory a start clears or leaves as it is.
+constexpr std::string_view kEmptySections[] = {".bss", ".sbss", ".lbss", ".tbss", ".noinit", "COMMON"};
+
+bool is_empty_section(std::string_view name) {
+  return std::ranges::any_of(kEmptySections, [&](std::string_view empty) {
+    return name.starts_with(empty) && (name.size() == empty.size() || name[empty.size()] == '.');
+  });
 }
 
 Result<void> check(const EmbeddedFile& file) {
@@ -44,14 +70,19 @@ Result<void> check(const EmbeddedFile& file) {
     return error_in(ErrorCode::kInvalidArgument, file.data.name(), "is empty, and C has no empty arrays");
   }
   if (file.symbol.empty() || file.symbol.size() > kMostName || !has_only(file.symbol, names) ||
-      kDigits.find(file.symbol[0]) != std::string_view::npos) {
-    return make_error(ErrorCode::kInvalidArgument, "expected a symbol that is a name in C, found {}",
+      kDigits.find(file.symbol[0]) != std::string_view::npos || is_keyword(file.symbol)) {
+    return make_error(ErrorCode::kInvalidArgument, "expected a symbol that is a name in C and C++, found {}",
                       quote(file.symbol));
   }
   const std::string section = section_of(file);
   if (section.size() > kMostName || !has_only(section, sections)) {
     return make_error(ErrorCode::kInvalidArgument,
                       "expected a section's name of letters, digits and any of \"._$-\", found {}",
+                      quote(section));
+  }
+  if (is_empty_section(section)) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "expected a section that has bytes in the file, such as .rodata, found {}",
                       quote(section));
   }
   // The check takes 32 bits: larger numbers are refused as the largest is.
@@ -190,7 +221,7 @@ Result<FilePlan> plan_linker_script(const EmbeddedFile& file, std::string_view o
                                         "TARGET({1})\n"
                                         "SECTIONS\n"
                                         "{{\n"
-                                        "  {2} : ALIGN({3})\n"
+                                        "  {2} (READONLY) : ALIGN({3})\n"
                                         "  {{\n"
                                         "    {4} = .;\n"
                                         "    KEEP(\"{0}\"(.data))\n"

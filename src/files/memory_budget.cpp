@@ -242,10 +242,9 @@ class MethodReader {
         text("delegate {} of method {}", budget_.delegates.size() - 1, quote(budget_.name));
     ETSTREAM_TRY(payloads_.spend(data.size()));
     ETSTREAM_ASSIGN(const EthosUPayload stream, read_ethos_u(data, name));
-    const std::uint64_t scratch = stream.scratch_size.value_or(0);
     out.is_known = stream.scratch_size.has_value();
-    out.ethos_u = {stream.command_size.value_or(0), stream.weight_size.value_or(0), scratch};
-    budget_.run_temp = std::max(budget_.run_temp, scratch);
+    out.ethos_u = {stream.command_size, stream.weight_size, stream.scratch_size};
+    budget_.run_temp = std::max<std::uint64_t>(budget_.run_temp, stream.scratch_size.value_or(0));
     return {};
   }
 
@@ -298,10 +297,11 @@ class MethodReader {
   NumberList<std::int64_t> memory_sizes_;
 };
 
-/// Returns whether the program needs the data of a tensor data file, and thus is loaded with one.
-Result<bool> needs_tensor_data(const ProgramFile& program) {
+/// Counts the keys whose data is to come from tensor data files, with which the program is loaded.
+Result<std::uint64_t> count_external_keys(const ProgramFile& program) {
   ETSTREAM_ASSIGN(const auto infos, read_named_data_info(program, 0, {}));
-  return std::ranges::any_of(infos, [](const NamedDataInfo& info) { return !info.offset; });
+  const auto count = std::ranges::count_if(infos, [](const NamedDataInfo& info) { return !info.offset; });
+  return static_cast<std::uint64_t>(count);
 }
 
 Result<void> add_program(const ProgramFile& program, MemoryBudget& out) {
@@ -315,10 +315,10 @@ Result<void> add_program(const ProgramFile& program, MemoryBudget& out) {
     // A placeholder alone has no segment.
     if (offsets.size() > 1 && segment < segments.size()) out.constants_size = segments[segment].size;
   }
-  ETSTREAM_ASSIGN(const bool has_tensor_data, needs_tensor_data(program));
+  ETSTREAM_ASSIGN(out.external_keys, count_external_keys(program));
   FileBudget payloads(model.file());
   return for_each(model.methods(), [&](const pte::Method& method) {
-    return MethodReader(model, method, has_tensor_data, payloads, out.methods.emplace_back()).read();
+    return MethodReader(model, method, out.external_keys != 0, payloads, out.methods.emplace_back()).read();
   });
 }
 

@@ -196,7 +196,8 @@ class OutputFolder {
       return with_advice(error_in(ErrorCode::kInvalidArgument, file.path, "may be an output of {} or of {}{}",
                                   name_of(cases_[fitting[0]]), name_of(cases_[fitting[1]]),
                                   fitting.size() == 2 ? "" : text(", or of {} more", fitting.size() - 2)),
-                         {"choose one of them, or use names with the number of the case"});
+                         {name.test_case ? "choose the method"
+                                         : "choose one of them, or use names with the number of the case"});
     }
     if (fitting.empty()) {
       add_error(found_, error_in(ErrorCode::kInvalidArgument, file.path, "is an output of no test case of {}",

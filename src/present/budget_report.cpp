@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -36,9 +37,10 @@ static void to_json(Json& out, const MethodBudget::Delegate& delegate) {
          {"in_segment", delegate.in_segment},
          {"is_known", delegate.is_known}};
   if (!delegate.ethos_u) return;
-  out["commands"] = delegate.ethos_u->commands;
-  out["weights"] = delegate.ethos_u->weights;
-  out["scratch"] = delegate.ethos_u->scratch;
+  const auto& [commands, weights, scratch] = *delegate.ethos_u;
+  if (commands) out["commands"] = *commands;
+  if (weights) out["weights"] = *weights;
+  if (scratch) out["scratch"] = *scratch;
 }
 
 static void to_json(Json& out, const MethodBudget::Ends& ends) {
@@ -70,6 +72,7 @@ Json budget_to_json(const std::string& file, const MemoryBudget& budget) {
           {"alignment", budget.file_alignment},
           {"flatbuffer_size", budget.flatbuffer_size},
           {"constants_size", budget.constants_size},
+          {"external_keys", budget.external_keys},
           {"methods", budget.methods},
           {"suites", budget.cases}};
 }
@@ -79,8 +82,17 @@ namespace {
 /// Returns a sentence for each amount that the file does not say.
 std::vector<std::string> unsaid(const MemoryBudget& budget) {
   std::vector<std::string> out;
+  if (budget.external_keys != 0) {
+    out.push_back(text("the data of {} is to come from tensor data files, which take memory of their own",
+                       counted(budget.external_keys, "key")));
+  }
   for (const MethodBudget& method : budget.methods) {
     const std::string name = printable(method.name);
+    if (std::ranges::find(method.delegates, "XnnpackBackend", &MethodBudget::Delegate::backend) !=
+        method.delegates.end()) {
+      out.push_back(
+          text("{}: XnnpackBackend takes more from the heap, for the weights that it packs too", name));
+    }
     for (const std::string& backend : method.unknown_backends()) {
       out.push_back(text("{}: {} takes more from the method allocator, and maybe from the temp allocator",
                          name, printable(backend)));
@@ -132,8 +144,11 @@ void print_method(const MethodBudget& method) {
     const MethodBudget::Delegate& delegate = method.delegates[i];
     std::string streams;
     if (const auto& parts = delegate.ethos_u) {
-      streams =
-          text(": commands {}, weights {}, scratch {}", parts->commands, parts->weights, parts->scratch);
+      const auto shown = [](std::optional<std::uint64_t> size) {
+        return size ? std::to_string(*size) : "not in the program";
+      };
+      streams = text(": commands {}, weights {}, scratch {}", shown(parts->commands), shown(parts->weights),
+                     shown(parts->scratch));
     }
     say("  delegate {} to {}, {} bytes of data{}\n", i, printable(delegate.backend), delegate.size, streams);
   }

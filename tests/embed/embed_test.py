@@ -56,6 +56,19 @@ BOARDS = {
         "x86-64", [*CLANG, "--target=x86_64-linux-gnu"], ["ld"], [], "Advanced Micro Devices X86-64"
     ),
 }
+# The memories of a board, and what lies in them.
+BOARD_SCRIPT = """
+MEMORY
+{
+  FLASH (rx) : ORIGIN = 0x08000000, LENGTH = 4M
+  RAM (rw) : ORIGIN = 0x20000000, LENGTH = 4M
+}
+SECTIONS
+{
+  .text : { *(.text*) *(.rodata*) } >FLASH
+  .data : { *(.data*) *(.bss*) } >RAM
+}
+"""
 # Another float ABI than the object file of the target has.
 OTHER_ABIS = {
     "riscv32": ["-march=rv32imafc", "-mabi=ilp32f"],
@@ -109,8 +122,21 @@ class Embed(unittest.TestCase):
                 self.embed(part, board.target, alignment)
                 for linker in (board.linker, ["ld.lld"])[: len(part)]:
                     for output in OUTPUTS:
+                        if linker == ["ld.lld"] and output.endswith(".ld"):
+                            continue  # it does not know read-only sections of a script
                         with self.subTest(name, linker=linker[0], output=output, size=len(part)):
                             self.assertEqual(self.read_back(board, linker, output, alignment), part)
+
+    def test_a_linker_script_puts_the_bytes_among_the_constants_of_a_board(self) -> None:
+        (self.folder / "board.ld").write_text(BOARD_SCRIPT)
+        board = BOARDS["Cortex-M4, soft float"]
+        for options in ([], ["--section", "network_model_sec"]):
+            self.embed(MODEL.read_bytes(), board.target, 64, *options)
+            self.succeed(*board.compiler, "-I.", "-DALIGNMENT=64", "-c", READ_BACK, "-o", "main.o")
+            self.succeed(*board.linker, "-T", "model.ld", "-T", "board.ld", "main.o", "-o", "program")
+            sections = self.succeed("readelf", "--sections", "--wide", "program")
+            name = options[-1] if options else ".rodata.model"
+            self.assertRegex(sections, rf"{re.escape(name)} +PROGBITS +08\w+ \w+ \w+ 00 +A ")
 
     def test_an_object_file_links_with_code_of_another_float_abi(self) -> None:
         content = MODEL.read_bytes()

@@ -43,8 +43,8 @@ Difference difference(T expected, T actual, const Tolerance& tolerance) noexcept
 /// Returns the difference of two finite elements, which is `absolute`.
 Difference finite_difference(double absolute, double expected, const Tolerance& tolerance) noexcept {
   // A difference beyond double's range is over every tolerance, even an infinite one.
-  return {absolute, std::isfinite(absolute) && absolute <= tolerance.absolute + tolerance.relative * expected,
-          true};
+  const double relative = expected == 0 ? 0 : tolerance.relative * expected;
+  return {absolute, std::isfinite(absolute) && absolute <= tolerance.absolute + relative, true};
 }
 
 Difference difference(double expected, double actual, const Tolerance& tolerance) noexcept {

@@ -6,6 +6,8 @@ try etstream inspect model.pte --budget --format kconfig
 try etstream inspect model.pte --budget --format c
 etstream bundle model.pte --cases cases.json -o model.bpte >/dev/null
 try etstream inspect model.bpte --budget --json
+etstream pte model.pte --constants-to budget.ptd -o thin.pte >/dev/null
+try etstream inspect thin.pte --budget
 
 echo "--- what is refused"
 etstream pte model.pte --constants-to weights.ptd -o small.pte >/dev/null

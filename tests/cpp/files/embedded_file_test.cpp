@@ -54,9 +54,15 @@ TEST_CASE("symbols, sections, alignments and outputs that can't be are refused")
   };
   CHECK(refused([](auto& file) { file.data = source_of(""); }) ==
         exactly("kInvalidArgument: memory: is empty, and C has no empty arrays"));
-  for (const std::string symbol : {"", "1a", "a-b", "a b", "ü"}) {
+  for (const std::string symbol : {"", "1a", "a-b", "a b", "ü", "while", "class", "_Bool"}) {
     CHECK(refused([&](auto& file) { file.symbol = symbol; }) ==
-          exactly("kInvalidArgument: expected a symbol that is a name in C, found '" + symbol + "'"));
+          exactly("kInvalidArgument: expected a symbol that is a name in C and C++, found '" + symbol + "'"));
+  }
+  for (const std::string section : {".bss", ".noinit.model", "COMMON"}) {
+    CHECK(
+        refused([&](auto& file) { file.section = section; }) ==
+        exactly("kInvalidArgument: expected a section that has bytes in the file, such as .rodata, found '" +
+                section + "'"));
   }
   CHECK(refused([](auto& file) { file.section = "a,\"aw\""; }) ==
         containing("expected a section's name of letters, digits and any of \"._$-\", found 'a,\"aw\"'"));

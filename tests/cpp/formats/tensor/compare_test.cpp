@@ -79,6 +79,8 @@ TEST_CASE("infinities equal themselves, whatever the tolerance, and zeros each o
   CHECK(!passes(1e308, kInfinity, wide));
   CHECK(!passes(1.7e308, -1.7e308, wide));
   CHECK(passes(0.0, -0.0, {.absolute = 0, .relative = 0}));
+  CHECK(passes(0.0, 1e-9, {.absolute = kInfinity, .relative = kInfinity}));
+  CHECK(!passes(0.0, 1e-9, {.absolute = 0, .relative = kInfinity}));
 }
 
 TEST_CASE("statistics are those of the finite pairs") {
