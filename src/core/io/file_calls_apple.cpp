@@ -18,7 +18,7 @@ namespace etstream {
 namespace {
 
 /// The bytes that are mapped at once, to look for them in the page cache.
-constexpr std::uint64_t kWindow = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMappedAtOnce = std::uint64_t{64} << 20;
 
 std::uint64_t page_size() noexcept { return static_cast<std::uint64_t>(::getpagesize()); }
 
@@ -71,8 +71,8 @@ int push_out(int /*fd*/, std::uint64_t /*offset*/, std::uint64_t /*size*/, bool 
 }
 
 void drop_cached(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
-  for (std::uint64_t at = 0; at < size; at += kWindow) {
-    look_at(fd, offset + at, std::min(kWindow, size - at),
+  for (std::uint64_t at = 0; at < size; at += kMappedAtOnce) {
+    look_at(fd, offset + at, std::min(kMappedAtOnce, size - at),
             [](void* mapped, std::size_t length) { ::msync(mapped, length, MS_INVALIDATE); });
   }
 }

@@ -19,9 +19,9 @@
 namespace etstream {
 namespace {
 
-constexpr std::uint64_t kWindow = std::uint64_t{2} << 20;     // of elements that are gathered at once
-constexpr std::uint64_t kReadBlock = std::uint64_t{1} << 20;  // read from the source at once
-constexpr std::uint64_t kReadCost = 4096;                     // a read takes as long as that many bytes of it
+constexpr std::uint64_t kGatheredAtOnce = std::uint64_t{2} << 20;  // of elements that are gathered at once
+constexpr std::uint64_t kReadBlock = std::uint64_t{1} << 20;       // read from the source at once
+constexpr std::uint64_t kReadCost = 4096;  // a read takes as long as that many bytes of it
 constexpr std::uint64_t kDropped = std::uint64_t{256} << 10;
 constexpr std::size_t kMostSizes = 64;
 constexpr std::uint64_t kLargest = std::numeric_limits<std::int64_t>::max();
@@ -188,9 +188,10 @@ class GatheredElements final : public ByteStorage {
  public:
   GatheredElements(ByteSource source, StridedElements elements, std::vector<Axis> axes, std::uint64_t size)
       : source_(std::move(source)), elements_(std::move(elements)), axes_(std::move(axes)), size_(size) {
-    while (split_ + 1 < axes_.size() && static_cast<std::uint64_t>(axes_[split_].to) > kWindow) ++split_;
+    while (split_ + 1 < axes_.size() && static_cast<std::uint64_t>(axes_[split_].to) > kGatheredAtOnce)
+      ++split_;
     row_ = static_cast<std::uint64_t>(axes_[split_].to);
-    rows_ = std::min(axes_[split_].size, std::max<std::uint64_t>(1, kWindow / row_));
+    rows_ = std::min(axes_[split_].size, std::max<std::uint64_t>(1, kGatheredAtOnce / row_));
     across_ = (axes_[split_].size - 1) / rows_ + 1;
   }
   ~GatheredElements() override { kept_window().forget(id_); }
