@@ -193,7 +193,7 @@ Result<FilePlan> plan_c(const EmbeddedFile& file, std::string_view /*output*/) {
   std::string out = comment(file);
   out += text(
       "#include <stddef.h>\n\n"
-      "#ifdef __has_embed\n"
+      "#if defined(__has_embed) && __STDC_VERSION__ >= 202311L\n"
       "extern const unsigned char {2}[{3}];\n"
       "extern const size_t {2}_size;\n"
       "__attribute__((section(\"{0}\"), aligned({1}))) const unsigned char {2}[] = {{\n"
