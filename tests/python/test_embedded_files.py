@@ -34,7 +34,7 @@ def test_what_can_not_be_is_refused_and_nothing_is_written(program: Path, tmp_pa
     for message, arguments in {
         "target: expected one of 'arm', 'aarch64', .*, found 'sparc'": {"target": "sparc"},
         "model.o: expected a target, found none": {},
-        "expected a symbol that is a name in C and C++, found '1'": {"target": "arm", "symbol": "1"},
+        r"expected a symbol that is a name in C and C\+\+, found '1'": {"target": "arm", "symbol": "1"},
         "alignment 24: expected a power of two": {"target": "arm", "align": 24},
     }.items():
         with pytest.raises(etstream.InvalidArgumentError, match=message):
