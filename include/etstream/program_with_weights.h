@@ -28,6 +28,10 @@ struct ETSTREAM_EXPORT ProgramWithWeights {
   [[nodiscard]] static Result<ProgramWithWeights> open(const std::string& program,
                                                        const std::vector<std::string>& weights,
                                                        bool partial = false);
+  /// Opens the weights of a program that is open.
+  [[nodiscard]] static Result<ProgramWithWeights> open(ProgramFile program,
+                                                       const std::vector<std::string>& weights,
+                                                       bool partial = false);
 
   /// Returns the files of weights, which this owns.
   [[nodiscard]] std::vector<const TensorDataFile*> files() const;

@@ -67,9 +67,9 @@ Result<void> explain_command(const ExplainArguments& arguments, ChosenCommand& c
 Result<void> reweight_command(const ReweightArguments& arguments) {
   // The test cases of a bundle have the outputs that the old weights give.
   ETSTREAM_ASSIGN(ByteSource file, ByteSource::file(arguments.program));
-  ETSTREAM_TRY(ProgramFile::open(std::move(file)));
+  ETSTREAM_ASSIGN(ProgramFile opened, ProgramFile::open(std::move(file)));
   ETSTREAM_ASSIGN(const auto program,
-                  ProgramWithWeights::open(arguments.program, arguments.weights, arguments.partial));
+                  ProgramWithWeights::open(std::move(opened), arguments.weights, arguments.partial));
   const bool is_left_out = arguments.dry_run && arguments.weights_to.empty();
   if (!is_left_out && arguments.weights_to.size() != program.weights.size()) {
     return make_error(ErrorCode::kInvalidArgument,

@@ -14,7 +14,14 @@ Result<ProgramWithWeights> ProgramWithWeights::open(const std::string& program,
   return without_exceptions([&]() -> Result<ProgramWithWeights> {
     ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(program));
     ETSTREAM_ASSIGN(ProgramFile opened, open_program(file));
-    ProgramWithWeights out{std::move(opened), {}};
+    return open(std::move(opened), weights, partial);
+  });
+}
+
+Result<ProgramWithWeights> ProgramWithWeights::open(ProgramFile program,
+                                                    const std::vector<std::string>& weights, bool partial) {
+  return without_exceptions([&]() -> Result<ProgramWithWeights> {
+    ProgramWithWeights out{std::move(program), {}};
     ETSTREAM_ASSIGN(const auto paths, whole_sets(weights, {.partial = partial}));
     for (const std::string& path : paths) {
       ETSTREAM_ASSIGN(ByteSource data, ByteSource::file(path));
