@@ -205,7 +205,8 @@ class GroupScales final : public QuantizedStorage {
       if (!groups_.are_large()) {
         // One read has as many groups as are needed, or fit.
         if (floats.empty()) {
-          const std::uint64_t left = std::min<std::uint64_t>(out.size() / sizeof(float) + 2, groups_.size() - i);
+          const std::uint64_t left =
+              std::min<std::uint64_t>(out.size() / sizeof(float) + 2, groups_.size() - i);
           ETSTREAM_ASSIGN(floats, groups_.read(i * group, std::min(left, kPiece / group) * group, buffer));
         }
       }
