@@ -88,11 +88,8 @@ Result<void> fat_extract(const FatExtractArguments& arguments) {
   ETSTREAM_ASSIGN(const FatContainerFile container, FatContainerFile::open(std::move(source)));
   const FatPayload* const payload = container.find(arguments.name);
   if (payload == nullptr) {
-    std::string names;
-    for (const FatPayload& each : container.payloads())
-      names += (names.empty() ? "" : ", ") + quote(each.name);
     return error_in(ErrorCode::kNotFound, arguments.file, "there is no payload {}; there are {}",
-                    quote(arguments.name), names.empty() ? "none" : names);
+                    quote(arguments.name), names_text(container.payloads(), &FatPayload::name));
   }
   ETSTREAM_TRY(write_output(plan_copy(payload->data, "payload"), arguments.output, arguments));
   if (!is_standard_output(arguments.output)) {

@@ -31,16 +31,6 @@ struct VerifyArguments {
   bool json = false;
 };
 
-/// Returns the first names, for a line.
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr std::size_t kMostShown = 8;
-  std::string out;
-  for (std::size_t i = 0; i < names.size() && i < kMostShown; ++i) {
-    out += (i == 0 ? "" : ", ") + printable(names[i]);
-  }
-  return names.size() <= kMostShown ? out : text("{} and {} more", out, names.size() - kMostShown);
-}
-
 Result<void> verify_command(const VerifyArguments& arguments) {
   ETSTREAM_ASSIGN(FileFindings findings,
                   verify(arguments.file, arguments.weights, {.partial = arguments.partial}));
@@ -83,8 +73,9 @@ Result<void> verify_command(const VerifyArguments& arguments) {
   }
   std::string unknown;
   if (findings.unknown_operators > 0) {
-    unknown = text(", {} that etstream does not know ({}): the runtime needs a kernel registered for each",
-                   counted(findings.unknown_operators, "operator"), some_of(findings.unknown_operator_names));
+    unknown =
+        text(", {} that etstream does not know ({}): the runtime needs a kernel registered for each",
+             counted(findings.unknown_operators, "operator"), names_text(findings.unknown_operator_names));
   }
   const std::string files =
       findings.files.empty() ? "" : text(", {}", counted(findings.files.size(), "file"));

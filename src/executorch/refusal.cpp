@@ -40,20 +40,10 @@ Finding not_linked(std::string message, std::size_t missing) {
   return advised(std::move(message), text("link what registers {}", missing == 1 ? "it" : "them"));
 }
 
-std::string listed(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 3;
-  std::string out;
-  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) {
-    out += text("{}{}", i == 0 ? "" : ", ", quote(names[i]));
-  }
-  if (names.size() > kShown) out += text(" and {} more", names.size() - kShown);
-  return out;
-}
-
 /// Begins a sentence: "operator 'aten::sin.out' has", "4 operators have ('a', 'b', 'c' and 1 more)"
 std::string subject(std::string_view noun, const std::vector<std::string>& names) {
   if (names.size() == 1) return text("{} {} has", noun, quote(names.front()));
-  return text("{} have ({})", counted(names.size(), noun), listed(names));
+  return text("{} have ({})", counted(names.size(), noun), names_text(names));
 }
 
 Result<ProgramGraph> graph_of(const LoadAttempt& attempt) {
@@ -118,9 +108,10 @@ Result<Cause> missing_keys(const LoadAttempt& attempt) {
   if (missing.empty()) return Cause();
   const std::string count = text("{} of the {} that the program asks for {}", missing.size(),
                                  counted(keys.size(), "key"), missing.size() == 1 ? "is" : "are");
-  if (attempt.named_data != nullptr) return Cause(text("{} not in named_data: {}", count, listed(missing)));
-  return Cause(
-      advised(text("{} not in it: {}", count, listed(missing)), "named_data takes the .ptd file with them"));
+  if (attempt.named_data != nullptr)
+    return Cause(text("{} not in named_data: {}", count, names_text(missing)));
+  return Cause(advised(text("{} not in it: {}", count, names_text(missing)),
+                       "named_data takes the .ptd file with them"));
 }
 
 Result<Cause> first_unsound(const LoadAttempt& attempt) {

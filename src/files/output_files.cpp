@@ -46,16 +46,6 @@ std::string name_of(const Case& one) {
   return text("{}, {}", printable(one.suite->method_name), inputs_of(one));
 }
 
-/// Returns the first names in quotes, for a line.
-std::string shown_names(const std::vector<std::string>& names) {
-  constexpr std::size_t kMostShown = 8;
-  std::string out;
-  for (std::size_t i = 0; i < names.size() && i < kMostShown; ++i) {
-    out += (i == 0 ? "" : ", ") + quote(names[i]);
-  }
-  return names.size() <= kMostShown ? out : text("{} and {} more", out, names.size() - kMostShown);
-}
-
 std::string path_in(const std::string& folder, const std::string& name) {
   return (fs::path(folder) / name).string();
 }
@@ -97,7 +87,7 @@ class OutputFolder {
     }
     if (!others_.empty()) {
       add_warning(found_, error_in(ErrorCode::kInvalidArgument, folder_,
-                                   "not compared, as outputs have other names: {}", shown_names(others_)));
+                                   "not compared, as outputs have other names: {}", names_text(others_)));
     }
     if (!has_file_ && found_.ok()) return nothing_found();
     ETSTREAM_TRY(bundle_.file().check_unchanged());
@@ -240,7 +230,7 @@ class OutputFolder {
     }
     if (series.size() < 2) return;
     add_error(found_, error_in(ErrorCode::kInvalidArgument, folder_, "{} has files of several runs: {}",
-                               name_of(one), shown_names({series.begin(), series.end()})));
+                               name_of(one), names_text(series)));
   }
 
   Result<void> compare_output(const Case& one, std::size_t index, const Value& expected, MethodRun& run) {
@@ -267,7 +257,7 @@ class OutputFolder {
     }
     run.end = MethodRun::End::kOtherOutputs;
     run.outputs.emplace_back().problem = paths.empty() ? text("has no file in {}", quote(folder_))
-                                                       : text("has several files: {}", shown_names(paths));
+                                                       : text("has several files: {}", names_text(paths));
     return {};
   }
 
@@ -277,7 +267,7 @@ class OutputFolder {
                                 chosen_.size() == 1 ? "" : text(" or of {} more", chosen_.size() - 1),
                                 "names such as out-0.bin, output_0.bin, 0000.bin, output_0_0.raw or "
                                 "forward_0_output_0.npy, or folders such as 0/"),
-                       others_.empty() ? Advice{} : Advice{text("found {}", shown_names(others_))});
+                       others_.empty() ? Advice{} : Advice{text("found {}", names_text(others_))});
   }
 
   const BundledProgramFile& bundle_;

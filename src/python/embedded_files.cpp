@@ -23,9 +23,8 @@ namespace {
 ObjectTarget target_of(const std::string& name) {
   const auto found = std::ranges::find(kObjectTargets, name);
   if (found != kObjectTargets.end()) return static_cast<ObjectTarget>(found - kObjectTargets.begin());
-  std::string known;
-  for (const std::string_view each : kObjectTargets) known += (known.empty() ? "" : ", ") + quote(each);
-  raise(make_error(ErrorCode::kInvalidArgument, "target: expected one of {}, found {}", known, quote(name)));
+  raise(make_error(ErrorCode::kInvalidArgument, "target: expected one of {}, found {}",
+                   names_text(kObjectTargets), quote(name)));
 }
 
 std::vector<FilePlan> plan_embedded_file(const std::string& path, const std::vector<std::string>& outputs,

@@ -36,10 +36,8 @@ ByteSource payload_of(const FatContainerFile& file, const Key& key) {
   const auto name = name_of_key(key);
   const FatPayload* const payload = name ? file.find(*name) : nullptr;
   if (payload != nullptr) return payload->data;
-  std::string known;
-  for (const FatPayload& one : file.payloads()) known += (known.empty() ? "" : ", ") + quote(one.name);
   raise(error_in(ErrorCode::kNotFound, file.file().name(), "there is no payload {}; there are {}",
-                 quoted_key(key), known.empty() ? "none" : known));
+                 quoted_key(key), names_text(file.payloads(), &FatPayload::name)));
 }
 
 std::optional<std::string> kind_text(const FatPayload& payload) {

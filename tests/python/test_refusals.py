@@ -99,7 +99,7 @@ def test_a_backend_that_is_not_registered_is_named(tmp_path: Path) -> None:
 
 def test_keys_that_are_nowhere_are_counted_and_the_argument_is_named(thin: bytes, tmp_path: Path) -> None:
     bundle = bundle_of(thin, tmp_path)
-    names = "'layers.0.bias', 'layers.0.weight', 'layers.1.bias' and 5 more"
+    names = ", ".join(f"'layers.{i}.{name}'" for i in range(4) for name in ("bias", "weight"))
     none = (
         f"0x2: 8 of the 8 keys that the program asks for are not in it: {names}; weights= takes the .ptd file with them"
     )

@@ -95,15 +95,6 @@ std::string exact_text(double number) {
   return {buffer.data(), end};
 }
 
-std::string names_text(const std::vector<std::string>& names) {
-  constexpr std::size_t kMostNames = 4;
-  std::string out;
-  for (std::size_t i = 0; i < std::min(names.size(), kMostNames); ++i) {
-    out += (i == 0 ? "" : ", ") + quote(names[i]);
-  }
-  return names.size() <= kMostNames ? out : text("{} and {} more", out, names.size() - kMostNames);
-}
-
 std::string counted(std::uint64_t n, std::string_view noun) {
   return text("{} {}{}", n, noun, n == 1 ? "" : "s");
 }

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -101,9 +102,19 @@ struct Character {
 /// Returns what printable() gives, in single quotes.
 [[nodiscard]] std::string quote(std::string_view word);
 
-/// Returns the first four names, quoted, and the number of the others: "'a', 'b'", "'a', 'b', 'c', 'd' and 5
-/// more".
-[[nodiscard]] std::string names_text(const std::vector<std::string>& names);
+/// Returns the first ten names of a range, quoted, and the number of the others: "'a', 'b'", "'a', ..., 'j'
+/// and 5 more"; "none" if there are none. `name_of` takes an element and returns its name.
+template <class Names, class NameOf = std::identity>
+[[nodiscard]] std::string names_text(const Names& names, NameOf name_of = {}) {
+  constexpr std::size_t kMostNames = 10;
+  std::string out;
+  std::size_t found = 0;
+  for (const auto& each : names) {
+    if (++found <= kMostNames) out += (found == 1 ? "" : ", ") + quote(std::invoke(name_of, each));
+  }
+  if (found == 0) return "none";
+  return found <= kMostNames ? out : text("{} and {} more", out, found - kMostNames);
+}
 
 /// Returns the shortest decimal that reads back as `number`: "0.25", "1e-07", "inf".
 [[nodiscard]] std::string exact_text(double number);

@@ -105,9 +105,9 @@ class Reweighter {
     const auto others = std::ranges::count_if(first + 1, payloads_.end(), is_open);
     const WeightPayload& payload = first->payload;
     std::string found = "none that give its bytes";
-    for (std::size_t i = 0; i < first->nearest.size(); ++i) {
-      found += text("{}{}", i == 0 ? "; of as many elements, the nearest first, are " : ", ",
-                    quote(given_.was->tensors[first->nearest[i]].name));
+    if (!first->nearest.empty()) {
+      const auto name_of = [&](std::size_t tensor) { return given_.was->tensors[tensor].name; };
+      found += text("; of as many elements, the nearest first, are {}", names_text(first->nearest, name_of));
     }
     if (payload.is_opaque) found = "what its backend compiled, which is not explained";
     if (is_quantized(payload)) {

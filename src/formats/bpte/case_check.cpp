@@ -137,13 +137,9 @@ void check_values(bool are_inputs, const std::vector<ValueInfo>& expected, const
 
 }  // namespace
 
-MethodNames::MethodNames(const std::vector<MethodInfo>& methods) {
-  constexpr std::size_t kMostListed = 20;
-  for (std::size_t i = 0; i < methods.size(); ++i) {
-    methods_.try_emplace(methods[i].name, &methods[i]);
-    if (i < kMostListed) listed_ += text("{}{}", i == 0 ? "" : ", ", quote(methods[i].name));
-  }
-  if (methods.size() > kMostListed) listed_ += text(" and {} more", methods.size() - kMostListed);
+MethodNames::MethodNames(const std::vector<MethodInfo>& methods)
+    : listed_(names_text(methods, &MethodInfo::name)) {
+  for (const MethodInfo& method : methods) methods_.try_emplace(method.name, &method);
 }
 
 const MethodInfo* MethodNames::find(std::string_view name, Findings& findings) const {

@@ -51,15 +51,6 @@ std::string python_json(const nlohmann::json& value, int spaces) { return value.
 
 Error invalid(std::string message) { return Error{ErrorCode::kInvalidArgument, std::move(message)}; }
 
-/// Lists names for a message: "'a', 'b' and 3 more"
-std::string some_of(const std::vector<std::string_view>& names) {
-  constexpr std::size_t kMost = 3;
-  std::string out;
-  for (std::size_t i = 0; i < std::min(kMost, names.size()); ++i)
-    out += (i == 0 ? "" : ", ") + quote(names[i]);
-  return names.size() > kMost ? text("{} and {} more", out, names.size() - kMost) : out;
-}
-
 Result<NativeGraph> read_graph(const NativePackage& package) {
   auto graph =
       unless_other(package.graph, {"a graph (NPTG)"}, read_native_graph(package.graph, package.graph.name()));
@@ -113,7 +104,7 @@ Result<void> apply_graph(const NativeGraph& graph, const NativePackage& package,
   if (!missing.empty()) {
     return invalid(text("{}: the graph asks for {} that {} not given: {}", package.graph.name(),
                         counted(missing.size(), "constant"), missing.size() == 1 ? "is" : "are",
-                        some_of(missing)));
+                        names_text(missing)));
   }
   for (const std::string& key : graph.mutable_keys) find(constants, key)->is_mutable = true;
   for (const std::string& key : package.mutable_keys) {
@@ -125,7 +116,7 @@ Result<void> apply_graph(const NativeGraph& graph, const NativePackage& package,
     }
   }
   if (missing.empty()) return {};
-  return invalid(text("there is no constant for mutable keys: {}", some_of(missing)));
+  return invalid(text("there is no constant for mutable keys: {}", names_text(missing)));
 }
 
 /// Refuses state that shares bytes with another constant: in the package each would have its own.

@@ -195,11 +195,8 @@ Result<std::optional<Excess>> find_excess(const Profile& profile, std::uint64_t 
   }
   if (!is_known) {
     std::set<std::string> names;
-    for (const PhaseProfile& phase : profile.phases) names.insert(quote(phase.name));
-    std::string there;
-    for (const std::string& each : names) there += (there.empty() ? "" : ", ") + each;
-    return make_error(ErrorCode::kNotFound, "there was no phase {}, but {}", quote(name),
-                      there.empty() ? "no phase at all" : there);
+    for (const PhaseProfile& phase : profile.phases) names.insert(phase.name);
+    return make_error(ErrorCode::kNotFound, "there was no phase {}, but {}", quote(name), names_text(names));
   }
   if (most.anonymous <= limit) return std::optional<Excess>();
   return std::optional(most);

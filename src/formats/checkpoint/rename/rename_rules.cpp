@@ -282,11 +282,8 @@ Result<RenameRules> RenameRules::ready_made(std::string_view name) {
     ETSTREAM_ASSIGN(
         auto set, read_ready_made_rules(ByteSource::memory(std::as_bytes(std::span(kReadyMadeRules))), name));
     if (!set) {
-      std::string names;
-      for (const std::string_view known : kReadyMadeNames)
-        names += text("{}{}", names.empty() ? "" : ", ", known);
       return make_error(ErrorCode::kNotFound, "there are no ready-made rules {}, only {}", quote(name),
-                        names);
+                        names_text(kReadyMadeNames));
     }
     RenameRules out;
     out.set_ = std::make_shared<const RenameRuleSet>(std::move(*set));

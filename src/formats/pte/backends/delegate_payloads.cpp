@@ -49,11 +49,11 @@ Result<ByteSource> part_of(const DelegatePayload& payload, const std::string& na
   return without_exceptions([&]() -> Result<ByteSource> {
     const auto found = std::ranges::find(payload.parts, name, &PayloadPart::name);
     if (found != payload.parts.end()) return payload.data.slice(found->offset, found->size);
-    std::string there;
-    for (const PayloadPart& part : payload.parts) there += (there.empty() ? "" : ", ") + quote(part.name);
     return make_error(ErrorCode::kNotFound, "the data of method {}, delegate {} ({}) has no part {}; {}",
                       quote(payload.method), payload.delegate, printable(payload.backend), quote(name),
-                      there.empty() ? "its parts are not known" : text("it has {}", there));
+                      payload.parts.empty()
+                          ? "its parts are not known"
+                          : text("it has {}", names_text(payload.parts, &PayloadPart::name)));
   });
 }
 

@@ -47,20 +47,18 @@ Result<std::set<std::uint32_t>> find_methods(const EditableProgram& editable,
                                              const std::vector<std::string>& names) {
   std::set<std::uint32_t> found;
   std::set<std::string_view> wanted(names.begin(), names.end());
-  std::string there;
   ETSTREAM_ASSIGN(const auto methods, editable.program.method_names());
   for (std::uint32_t i = 0; i < methods.size(); ++i) {
     if (std::ranges::find(names, methods[i]) != names.end()) found.insert(i);
     wanted.erase(methods[i]);
-    there += (there.empty() ? "" : ", ") + quote(methods[i]);
   }
   if (!wanted.empty()) {
     return error_in(ErrorCode::kNotFound, editable.program.name(), "has no method {}, it has {}",
-                    quote(std::string(*wanted.begin())), there);
+                    quote(*wanted.begin()), names_text(methods));
   }
   if (found.size() == methods.size()) {
     return error_in(ErrorCode::kInvalidArgument, editable.program.name(), "no method would be left of {}",
-                    there);
+                    names_text(methods));
   }
   return found;
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "core/base/checked.h"
 #include "core/base/file_name.h"
@@ -129,6 +130,18 @@ TEST_CASE("a quoted word is cut between characters") {
   std::string wide;  // 3 bytes a character, so that byte 200 is inside one
   for (int i = 0; i < 100; ++i) wide += "模";
   CHECK(quote(wide) == "'" + wide.substr(0, 198) + "...'");
+}
+
+TEST_CASE("names are listed up to ten, and the others counted") {
+  std::vector<std::string> names;
+  CHECK(names_text(names) == "none");
+  names = {"a", "b\n"};
+  CHECK(names_text(names) == "'a', 'b\\x0a'");
+  names.resize(10, "c");
+  CHECK(names_text(names) == "'a', 'b\\x0a', 'c', 'c', 'c', 'c', 'c', 'c', 'c', 'c'");
+  names.resize(13, "d");
+  CHECK(exactly(names_text(names)) == containing("'c' and 3 more"));
+  CHECK(names_text(std::vector{1, 2}, [](int i) { return i == 1 ? "one" : "two"; }) == "'one', 'two'");
 }
 
 TEST_CASE("a count has its noun in the right number") {
