@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "files/xnnpack_cache_fit.h"
 
+#include <cstddef>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -26,9 +28,11 @@ Result<XnnpackCacheFit> fit_xnnpack_cache(const ProgramFile& program, const Xnnp
   std::set<std::string_view> missed;
   FileBudget budget(program.file());
   for (const DelegateUses& delegate : delegates) {
+    std::set<std::pair<std::size_t, std::optional<std::size_t>>> seen;  // filters, biases
     for (const XnnpackPacking& packing : delegate.packings) {
-      const std::string& weights = packing.filter;
-      const std::string name = weights + packing.bias;
+      if (!seen.emplace(packing.filter, packing.bias).second) continue;
+      const std::string& weights = delegate.uses[packing.filter].key;
+      const std::string name = weights + (packing.bias ? delegate.uses[*packing.bias].key : "");
       ETSTREAM_TRY(budget.spend(name.size()));
       asked.insert(weights);
       if (!looked_up.insert(name).second || there.contains(name) || there.contains(weights)) continue;

@@ -142,6 +142,24 @@ def delegates_that_are_one(size: int) -> bytes:
     return program([method("forward", [tensor([1])], [0], [])], f3=delegates)
 
 
+def program_of_one_delegate(backend: str, data: bytes) -> bytes:
+    """Returns a program whose method calls a delegate of this data, which is a segment."""
+    delegate = Table(f0=String(backend), f1=Table(f0=("b", 1), f1=("I", 0)), f2=Tables([]))
+    run = instruction(2, Table(f0=("i", 0), f1=Scalars("i", [0])))
+    calling = method("forward", [tensor([1])], [0], [run], f7=Tables([delegate]))
+    return program([calling], data, f4=Tables([Table(f1=("Q", len(data)))]))
+
+
+def nodes_of_one_key(size: int) -> bytes:
+    """Returns a program for XNNPACK whose nodes all read one constant, which has a long key."""
+    constant = Table(f1=("Q", 4), f2=String("k" * (size // 2)))
+    value = Table(f0=("B", 1), f1=Table(f2=Scalars("I", [1]), f3=("I", 1), f6=("I", 1)))
+    nodes = [Table(f0=("B", 2), f1=Table(f1=("I", 1), f2=("I", i))) for i in range(size // 140)]
+    graph = flatbuffer(Table(f1=Tables(nodes), f2=Tables([value]), f8=Tables([Table(), constant])), "XN01")
+    header = struct.pack("<4x4s2xIIIQ2x", b"XH00", 32, len(graph), 32 + len(graph), 0)
+    return program_of_one_delegate("XnnpackBackend", header + graph)
+
+
 def bundle(suites: list[Node], inside: bytes = b"") -> bytes:
     inside = inside or program([method("forward", [tensor([1])], [0], [])])
     return bytes(flatbuffer(Table(f0=("I", 2), f1=Tables(suites), f2=Scalars("B", inside)), "BP08"))
@@ -205,10 +223,7 @@ def header_of_tensors(size: int) -> bytes:
 def program_that_is_mostly_a_delegate(size: int) -> bytes:
     """Returns a program that is no worst case, but that any backend makes of a large model: its data is not shared, and
     much larger than the flatbuffer."""
-    delegate = Table(f0=String("Backend"), f1=Table(f0=("b", 1), f1=("I", 0)), f2=Tables([]))
-    run = instruction(2, Table(f0=("i", 0), f1=Scalars("i", [0])))
-    calling = method("forward", [tensor([1])], [0], [run], f7=Tables([delegate]))
-    return program([calling], bytes(size), f4=Tables([Table(f1=("Q", size))]))
+    return program_of_one_delegate("Backend", bytes(size))
 
 
 def program_of_another_writer(size: int) -> bytes:
@@ -256,6 +271,7 @@ KINDS: dict[str, Callable[[int], bytes]] = {
     "constants_that_overlap.pte": constants_that_overlap,
     "segments_that_are_one.pte": segments_that_are_one,
     "delegates_that_are_one.pte": delegates_that_are_one,
+    "nodes_of_one_key.pte": nodes_of_one_key,
     "of_another_writer.pte": program_of_another_writer,
     "suites_of_no_method.bpte": suites_of_no_method,
     "cases_that_share_a_tensor.bpte": cases_that_share_a_tensor,

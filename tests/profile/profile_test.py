@@ -132,6 +132,7 @@ class Profile(unittest.TestCase):
     def profile(self, *command: str, code: int = 0) -> dict[str, Any]:
         done = run("profile", "--json", self.folder / "out.json", "--", *command)
         self.assertEqual(done.returncode, code, done.stderr)
+        self.assertRegex(done.stderr, r"MiB resident(, \d+\.\d \w+ spilled)?(, of [1-9][\d.]* \w+ that the control group may have)?; the page")
         found: dict[str, Any] = json.loads((self.folder / "out.json").read_text())
         return found
 
@@ -410,6 +411,7 @@ class Profile(unittest.TestCase):
             r"signal 9 \(Killed\) ended the command; the kernel killed 1 process at the limit of the control group, 256\.0 MiB; "
             r"process \d+ had 2\d\d\.\d MiB of anonymous memory when it was seen last: .*bytearray",
         )
+        self.assertIn(" resident, of 256.0 MiB that the control group may have; ", done.stderr)
         found = json.loads((self.folder / "out.json").read_text())
         self.assertEqual((found["cgroup_limit"], found["cgroup_kills"]), (256 * MIB, 1))
 

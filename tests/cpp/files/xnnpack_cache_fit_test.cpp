@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A program that ExecuTorch wrote, and the weight cache that its runtime wrote for that.
+#include "files/xnnpack_cache_fit.h"
+
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,6 +14,8 @@
 #include "etstream/tensor_data.h"
 #include "etstream/verify.h"
 #include "file_bytes.h"
+#include "files/origins/made_program.h"
+#include "formats/pte/backends/made_xnnpack_payload.h"
 #include "test_errors.h"
 
 namespace etstream::xnnpack_cache_fit_test {
@@ -65,6 +70,34 @@ TEST_CASE("weights are found without the bias, which not each kernel packs, but 
   const std::size_t length = other.find(kMatrix) - 4;
   other.replace(length, 4 + kMatrix.size() + kBias.size(), std::string("\x40\0\0\0", 4) + kMatrix);
   CHECK(lines_of(found(program(), {other}).warnings) == "");
+}
+
+TEST_CASE(
+    "packed weights are looked up once for each pair of constants, in proportion to the program's size") {
+  using namespace made_xnnpack;  // NOLINT: the parts of a graph
+  const auto program_of_pairs = [](std::uint32_t count, std::uint32_t repeats) {
+    auto graph = empty_graph();
+    for (std::uint32_t i = 1; i <= count; ++i) {
+      const std::string key = std::string(8192, 'k') + std::to_string(i);
+      add_value(graph,
+                tensor_of(i, xnnpack_graph::XNNDatatype_xnn_datatype_fp32, {1}, add_constant(graph, key, 4)));
+    }
+    for (std::uint32_t i = 0; i < count * count * repeats; ++i) {
+      add_linear(graph, 1 + i % count, 1 + i / count % count, 0);
+    }
+    made::Program out;
+    out.delegates = {{"XnnpackBackend", payload_of(graph)}};
+    return made::file(out);
+  };
+  Findings findings;
+  const auto fit = [&](const std::string& program) {
+    return fit_xnnpack_cache(ProgramFile::open(file_of(program)).value(),
+                             XnnpackCacheFile::open(file_of(cache())).value(), findings);
+  };
+  const auto few = fit(program_of_pairs(2, 1000));
+  REQUIRE_MESSAGE(few, few.error().message);
+  CHECK(few->misses.size() == 2);
+  CHECK(error_of(fit(program_of_pairs(60, 1))) == containing("kTooLarge: bad: expected payloads that share"));
 }
 
 TEST_CASE("a program without weights of its own is checked with a cache and tensor data") {

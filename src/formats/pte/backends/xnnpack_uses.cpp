@@ -212,7 +212,8 @@ class UseReader {
       if (scale != scale_of_value_.end()) out_[*bias].input_scale = scale->second;
     }
     if (out_[*filter].key.empty()) return {};
-    packings_.push_back({out_[*filter].key, bias ? out_[*bias].key : "", std::move(name)});
+    if (bias && out_[*bias].key.empty()) bias.reset();
+    packings_.push_back({*filter, bias, std::move(name)});
     return {};
   }
 

@@ -3,6 +3,8 @@
 // The uses that XNNPACK's graphs make of the named data that they ask for.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,9 +19,9 @@ namespace etstream {
 /// XNNWeightsCache.cpp). Kernels for inputs that are quantized dynamically don't (fully-connected-nc.c and
 /// others in XNNPACK's src/operators).
 struct XnnpackPacking {
-  std::string filter;  // its key
-  std::string bias;    // its key; empty for a node without a bias, or whose bias has no key
-  std::string node;    // "XNNFullyConnected 3"
+  std::size_t filter = 0;           // its place in the constants; it has a key
+  std::optional<std::size_t> bias;  // its place; nothing for a node without a bias, or whose bias has no key
+  std::string node;                 // "XNNFullyConnected 3"
 };
 
 struct XnnpackUses {

@@ -121,6 +121,8 @@ TEST_CASE("a slice does not read past its own end") {
   CHECK(code_of(slice.read_at(kLargest, std::span(out).first(1))) == "kInvalidArgument");
   CHECK(code_of(slice.slice(0, 4)) == "kInvalidArgument");
   CHECK(slice.read_at(3, {}));
+  CHECK(slice.next_data(3) == 3);
+  CHECK(ByteSource().next_data(0) == 0);
 }
 
 TEST_CASE("a concatenation is its parts one after another") {

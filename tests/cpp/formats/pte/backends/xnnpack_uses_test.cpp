@@ -35,7 +35,8 @@ std::string packings(const XNNGraphT& graph) {
   REQUIRE_MESSAGE(found, found.error().message);
   std::string out;
   for (const XnnpackPacking& each : found->packings) {
-    out += each.node + ": " + each.filter + (each.bias.empty() ? "" : ", " + each.bias) + "\n";
+    out += each.node + ": " + found->constants[each.filter].key;
+    out += (each.bias ? ", " + found->constants[*each.bias].key : "") + "\n";
   }
   return out;
 }
