@@ -104,7 +104,8 @@ struct ETSTREAM_EXPORT ProgramGraph {
   [[nodiscard]] static Result<ProgramGraph> read(const ProgramFile& program, std::uint32_t method);
 
   /// Returns the name of what it calls: "aten::add.out", "delegate XnnpackBackend", "move", "jump if false",
-  /// "free".
+  /// "free". It has the first 200 bytes of a name, an overload or a backend, as many calls may have one
+  /// callee.
   [[nodiscard]] std::string name_of(const GraphCall& call) const;
 };
 

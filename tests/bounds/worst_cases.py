@@ -150,6 +150,14 @@ def program_of_one_delegate(backend: str, data: bytes) -> bytes:
     return program([calling], data, f4=Tables([Table(f1=("Q", len(data)))]))
 
 
+def calls_of_one_name(size: int) -> bytes:
+    """Returns a program whose calls run one delegate, which has a long name."""
+    delegate = Table(f0=String("k" * (size // 2)), f1=Table(f0=("b", 1), f1=("I", 0)), f2=Tables([]))
+    calls = [instruction(2, Table(f0=("i", 0), f1=Scalars("i", [0]))) for _ in range(size // 120)]
+    calling = method("forward", [tensor([1])], [0], calls, f7=Tables([delegate]))
+    return program([calling], bytes(64), f4=Tables([Table(f1=("Q", 64))]))
+
+
 def nodes_of_one_key(size: int) -> bytes:
     """Returns a program for XNNPACK whose nodes all read one constant, which has a long key."""
     constant = Table(f1=("Q", 4), f2=String("k" * (size // 2)))
@@ -265,6 +273,7 @@ KINDS: dict[str, Callable[[int], bytes]] = {
     "moves_of_one_list.pte": moves_of_one_list,
     "frees_of_one_list.pte": frees_of_one_list,
     "calls_of_one_list.pte": calls_of_one_list,
+    "calls_of_one_name.pte": calls_of_one_name,
     "values_that_are_one.pte": values_that_are_one,
     "constants_that_are_one.pte": constants_that_are_one,
     "methods_and_segments.pte": methods_and_segments,

@@ -50,7 +50,7 @@ void append_printable(std::string& out, std::string_view words) {
   }
 }
 
-std::string printable(std::string_view words) {
+std::string_view beginning_of(std::string_view words) {
   constexpr std::size_t kLongest = 200;
   std::size_t end = 0;
   while (end < words.size()) {
@@ -58,9 +58,14 @@ std::string printable(std::string_view words) {
     if (next > kLongest) break;
     end = next;
   }
+  return words.substr(0, end);
+}
+
+std::string printable(std::string_view words) {
+  const std::string_view shown = beginning_of(words);
   std::string out;
-  append_printable(out, words.substr(0, end));
-  return end < words.size() ? out + "..." : out;
+  append_printable(out, shown);
+  return shown.size() < words.size() ? out + "..." : out;
 }
 
 Error with_advice(Error error, Advice advice) {

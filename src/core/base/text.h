@@ -76,6 +76,9 @@ template <class... Arguments>
   return error_at(code, position, "expected {}", text(words, arguments...));
 }
 
+/// Returns the first 200 bytes, or some less so that no character is cut.
+[[nodiscard]] std::string_view beginning_of(std::string_view words);
+
 /// Returns `words` with control characters, and bytes that are not UTF-8, as \xNN, cut after 200 bytes. So
 /// text from a file can't garble a terminal.
 [[nodiscard]] std::string printable(std::string_view words);

@@ -254,22 +254,23 @@ Result<ProgramGraph> ProgramGraph::read(const ProgramFile& program, std::uint32_
 Result<ProgramGraph> ProgramGraph::read(const ProgramFile& program, std::string_view method) {
   return without_exceptions([&]() -> Result<ProgramGraph> {
     ETSTREAM_ASSIGN(const auto names, program.model().method_names());
-    std::string there;
     for (std::uint32_t i = 0; i < names.size(); ++i) {
       if (names[i] == method) return read(program, i);
-      there += text("{}{}", i > 0 ? ", " : "", quote(names[i]));
     }
     return error_in(ErrorCode::kNotFound, program.model().name(), "there is no method {}; there is {}",
-                    quote(method), there);
+                    quote(method), names_text(names));
   });
 }
 
 std::string ProgramGraph::name_of(const GraphCall& call) const {
   if (call.kind == CallKind::kKernel) {
     const GraphOperator& callee = operators[call.callee];
-    return callee.overload.empty() ? callee.name : text("{}.{}", callee.name, callee.overload);
+    const std::string_view overload = beginning_of(callee.overload);
+    return text("{}{}{}", beginning_of(callee.name), overload.empty() ? "" : ".", overload);
   }
-  if (call.kind == CallKind::kDelegate) return text("delegate {}", delegates[call.callee].backend);
+  if (call.kind == CallKind::kDelegate) {
+    return text("delegate {}", beginning_of(delegates[call.callee].backend));
+  }
   if (call.kind == CallKind::kMove) return "move";
   return call.kind == CallKind::kJumpIfFalse ? "jump if false" : "free";
 }

@@ -213,6 +213,15 @@ TEST_CASE(
   CHECK(graph.delegates[0].data.size() == 16);
 }
 
+TEST_CASE("a call has the beginning of a long name, as many calls may have it") {
+  ProgramBuilder builder;
+  const auto input = builder.planned(16);
+  builder.kernel("aten::" + std::string(500, 'n'), std::string(500, 'o'), {input, builder.planned(64)});
+  const ProgramGraph graph = graph_of(builder.finish({input}, {input}));
+  CHECK(graph.operators[0].name.size() == 506);
+  CHECK(graph.name_of(graph.calls[0]) == "aten::" + std::string(194, 'n') + "." + std::string(200, 'o'));
+}
+
 TEST_CASE("calls that are none of kernels say what they read, write and go on with") {
   ProgramBuilder b;
   const auto condition = b.integer();
