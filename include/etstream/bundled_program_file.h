@@ -69,9 +69,15 @@ class ETSTREAM_EXPORT BundledProgramFile {
   /// Reads the whole bundle as a description. Memory grows with the number of values.
   [[nodiscard]] Result<BundledProgram> read() const;
 
+  /// Checks the bytes of a segmented bundle against its hashes, if it has them: reads all of it. To be called
+  /// before something is taken out of the file, as that has no hash. Error: kCorrupt for damage.
+  [[nodiscard]] Result<void> check_hashes() const;
+
   /// Plans the same content in another format, or a copy if the file already has that format. BP08 to
-  /// segmented and back gives the original bytes, also for bundles with another writer's layout. `hash`
-  /// applies to segmented bundles. Further error: kTooLarge for a BP08 file over 2^31 - 1 bytes.
+  /// segmented and back gives the original bytes, also for bundles with another writer's layout. Calls
+  /// check_hashes() first if the plan would not keep the hashes. `hash` applies to segmented bundles. Further
+  /// errors: kTooLarge for a BP08 file over 2^31 - 1 bytes; kInvalidArgument for a segmented bundle that is
+  /// to have hashes and has none, or the reverse.
   [[nodiscard]] Result<FilePlan> plan_as(BundleFormat to, bool hash = true) const;
 
   /// Checks the program, as ProgramFile::verify() does, whether ExecuTorch loads it from a bundle, and that

@@ -118,11 +118,20 @@ void add_hash_flag(CLI::App& command, FormatOptions& options) {
                    "Leave out the hashes of a segmented bundle, by which damage is found");
 }
 
+void check_bundle(const CLI::App& command, const FormatOptions& options) {
+  check_output(command, options);
+  if (options.bundle_format() == BundleFormat::kBp08) {
+    exclude_with(command, "a bp08 bundle", {"--no-hash"});
+  } else {
+    exclude_with(command, "a segmented bundle", {"--as-of", "--flatbuffers"});
+  }
+}
+
 }  // namespace
 
 void add_bundle_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<BundleArguments>(
-      app, chosen, "bundle", "Bundle a program with test cases (.bpte)", bundle_command, check_output);
+      app, chosen, "bundle", "Bundle a program with test cases (.bpte)", bundle_command, check_bundle);
   command.add_option("MODEL", arguments.model, "The program, a .pte file")->required();
   add_option(command, "--cases", "CASES.json", arguments.cases, "The test cases, a JSON file")->required();
   add_output_path(command, arguments, "The bundle", "OUT.bpte");
@@ -144,7 +153,7 @@ void add_bundle_command(CLI::App& app, ChosenCommand& chosen) {
 void add_convert_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<ConvertArguments>(
       app, chosen, "convert", "Convert a bundle between formats, without loss", convert_command,
-      check_output);
+      check_bundle);
   command.add_option("FILE", arguments.file, "A bundle (.bpte)")->required();
   add_output_path(command, arguments, "The bundle", "OUT.bpte");
   add_format(command, "--to", arguments)->required();

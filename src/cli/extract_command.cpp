@@ -127,6 +127,7 @@ Result<void> extract_command(const ExtractArguments& arguments) {
     return extract_to(arguments, {{arguments.program, "graph", package.graph()}});
   }
   ETSTREAM_ASSIGN(const BundledProgramFile bundle, BundledProgramFile::open(file));
+  ETSTREAM_TRY(bundle.check_hashes());
   std::vector<Part> parts;
   if (!arguments.program.empty()) parts.push_back({arguments.program, "program", bundle.program()});
   if (arguments.segment || arguments.delegate) {

@@ -143,6 +143,21 @@ void print_named_data(const std::vector<NamedDataInfo>& listed) {
   print_rest(rows, listed.size(), "more key");
 }
 
+/// Prints the keys of tensor data if the names of some are known.
+void print_named_keys(const FileInspection& found) {
+  const auto has_name = [&](const NamedTensorData& each) { return found.names.contains(each.key); };
+  if (std::ranges::none_of(found.named_data, has_name)) return;
+  say("\nnamed data\n");
+  const std::size_t rows = std::min(kMostParts, found.named_data.size());
+  for (std::size_t i = 0; i < rows; ++i) {
+    const NamedTensorData& each = found.named_data[i];
+    const auto name = found.names.find(each.key);
+    say("{:14}  {}{}\n", each.data.size(), printable(each.key),
+        name == found.names.end() ? "" : "  " + printable(name->second));
+  }
+  print_rest(rows, found.named_data.size(), "more key");
+}
+
 std::string text_of(const PayloadFact& fact) {
   const auto* number = std::get_if<std::int64_t>(&fact.value);
   return text("{} = {}", printable(fact.name),
@@ -210,6 +225,7 @@ void print_inspection(const std::string& file, const FileInspection& found) {
     print_method(found.methods[i], found.program->methods[i]);
   }
   print_named_data(found.program_data);
+  print_named_keys(found);
   print_payloads(found.payloads);
   if (!found.metadata.empty()) say("\nmetadata\n");
   for (const auto& [key, value] : found.metadata) say("  {} = {}\n", printable(key), printable(value));
@@ -326,7 +342,7 @@ void add_inspect_command(CLI::App& app, ChosenCommand& chosen) {
                 "Also find data that is in the file twice; this reads the data")
       ->excludes(graph)
       ->excludes(budget);
-  add_names_option(command, arguments.names);
+  add_names_option(command, arguments.names)->excludes(graph)->excludes(budget);
   add_list(command, "--by", "CHECKPOINT", arguments.checkpoint,
            "Name the payloads of a program by the tensors of this checkpoint, as explain finds them; this "
            "reads both")

@@ -109,10 +109,10 @@ CLI::Option* add_payload_alignment(CLI::App& command, std::uint32_t& alignment) 
                        "as a page's 16K, so that they can be mapped and cloned; the default is 1");
 }
 
-void add_names_option(CLI::App& command, std::vector<std::string>& files) {
-  add_list(command, "--names", "NAMES.json", files,
-           "Read the names that keys of named data stand for from this JSON object; the default is "
-           "MODEL.names.json beside MODEL.pte");
+CLI::Option* add_names_option(CLI::App& command, std::vector<std::string>& files) {
+  return add_list(command, "--names", "NAMES.json", files,
+                  "Read the names that keys of named data stand for from this JSON object; the default is "
+                  "MODEL.names.json beside MODEL.pte");
 }
 
 Result<KeyNames> read_names(const std::vector<std::string>& files) {
@@ -149,6 +149,14 @@ void add_output_flags(CLI::App& command, OutputOptions& options) {
   command.add_flag("--dry-run", options.dry_run, "Show the plan of the file and write nothing");
   add_write_options(command, options);
   command.add_flag("--json", options.json, "Report as JSON on standard output");
+}
+
+void exclude_with(const CLI::App& command, const std::string& choice,
+                  const std::vector<std::string>& options) {
+  for (const std::string& name : options) {
+    const CLI::Option* const option = command.get_option_no_throw(name);
+    if (option != nullptr && option->count() != 0) throw CLI::ExcludesError(name, choice);
+  }
 }
 
 void check_output(const CLI::App& command, const OutputOptions& options) {

@@ -95,11 +95,16 @@ struct OutputOptions : WriteOptions {
   bool json = false;
 };
 
+/// Throws the error of a wrong command line if one of these options is given, which would do nothing with
+/// `choice`. An option that the command does not have is not given.
+void exclude_with(const CLI::App& command, const std::string& choice,
+                  const std::vector<std::string>& options);
+
 /// Adds --align of a fat container.
 CLI::Option* add_payload_alignment(CLI::App& command, std::uint32_t& alignment);
 void add_partial_option(CLI::App& command, bool& partial);
 /// Adds --names, which may be given several times.
-void add_names_option(CLI::App& command, std::vector<std::string>& files);
+CLI::Option* add_names_option(CLI::App& command, std::vector<std::string>& files);
 /// Reads the names in all of these files. Errors: those of opening and reading them.
 [[nodiscard]] Result<KeyNames> read_names(const std::vector<std::string>& files);
 void add_write_options(CLI::App& command, WriteOptions& options);

@@ -107,6 +107,15 @@ Result<void> write_pending(const Output& output, bool sync, const Progress& prog
   return write_uncommitted(*output.plan, opened, progress);
 }
 
+/// Returns the memory in bytes that packing takes, if an output is packed. Files are written one after
+/// another, so one packs at a time.
+std::uint64_t memory_to_pack(const std::vector<Output>& outputs) noexcept {
+  const bool packs = std::ranges::any_of(outputs, [](const Output& output) {
+    return output.plan != nullptr && output.path.ends_with(kPackedSuffix) && !is_stream(output.path);
+  });
+  return packs ? packing_memory() : 0;
+}
+
 }  // namespace
 
 bool is_standard_output(const std::string& path) { return path == "-" || leads_to_standard_output(path); }
@@ -147,8 +156,12 @@ Progress interruptible_progress() {
   };
 }
 
-std::uint64_t planned_memory(std::span<const FilePlan* const> plans) noexcept {
-  return kOwnMemory + memory_to_write(plans);
+std::uint64_t planned_memory(const std::vector<Output>& outputs) {
+  std::vector<const FilePlan*> plans;
+  for (const Output& output : outputs) {
+    if (output.plan != nullptr) plans.push_back(output.plan);
+  }
+  return kOwnMemory + memory_to_write(plans) + memory_to_pack(outputs);
 }
 
 Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOptions& options,
@@ -162,12 +175,8 @@ Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOption
   }
   // The data from which the plans were made is in memory too. With many small payloads it takes more than
   // they do.
-  // Files are written one after another, so one packs at a time.
-  const bool packs = std::ranges::any_of(outputs, [](const Output& output) {
-    return output.plan != nullptr && output.path.ends_with(kPackedSuffix) && !is_stream(output.path);
-  });
-  const std::uint64_t memory = std::max(planned_memory(plans), own_anonymous_memory() + memory_to_write({})) +
-                               (packs ? packing_memory() : 0);
+  const std::uint64_t held = own_anonymous_memory() + memory_to_write({}) + memory_to_pack(outputs);
+  const std::uint64_t memory = std::max(planned_memory(outputs), held);
   if (options.max_memory && memory > *options.max_memory) {
     return with_advice(
         make_error(ErrorCode::kTooLarge, "writing takes {} ({} bytes) of memory, over --max-memory {}",

@@ -44,9 +44,9 @@ struct Output {
 /// Prints the path and the size of each output that is no stream. All have plans.
 void say_sizes(const std::vector<Output>& outputs);
 
-/// Returns how many bytes of memory the command takes to write the plans: those that grow with their
-/// metadata, and those of the command and its readers.
-[[nodiscard]] std::uint64_t planned_memory(std::span<const FilePlan* const> plans) noexcept;
+/// Returns how many bytes of memory the command takes to write the outputs that have plans: those that grow
+/// with their metadata, those of packing, and those of the command and its readers.
+[[nodiscard]] std::uint64_t planned_memory(const std::vector<Output>& outputs);
 
 /// Does what comes before all writing, also for plans that are only shown, whose outputs may have no path.
 /// Errors: kTooLarge if the plans' figures are over the limits, or, without a limit for the disk, over what

@@ -2,7 +2,6 @@
 #include "cli/plan_report.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -29,11 +28,12 @@ std::vector<const Extent*> rows_of(const FilePlan& plan) {
   return rows;
 }
 
-nlohmann::ordered_json plan_to_json(const FilePlan& plan) {
+nlohmann::ordered_json plan_to_json(const Output& output) {
+  const FilePlan& plan = *output.plan;
   nlohmann::ordered_json out = {{"size", plan.size},
                                 {"metadata_size", plan.metadata_size},
                                 {"payload_size", plan.payload_size},
-                                {"memory", planned_memory(std::array{&plan})},
+                                {"memory", planned_memory({output})},
                                 {"extents", nlohmann::ordered_json::array()}};
   for (const Extent& extent : plan.extents) {
     out["extents"].push_back({{"offset", extent.offset},
@@ -45,7 +45,8 @@ nlohmann::ordered_json plan_to_json(const FilePlan& plan) {
   return out;
 }
 
-void print_table(const FilePlan& plan) {
+void print_table(const Output& output) {
+  const FilePlan& plan = *output.plan;
   const auto rows = rows_of(plan);
   say("{:>14} {:>14} {:>6}  {:24} {}\n", "offset", "size", "align", "what", "from");
   for (const Extent* extent : rows) {
@@ -59,16 +60,16 @@ void print_table(const FilePlan& plan) {
         counted(plan.extents.size() - rows.size(), "smaller extent"));
   }
   say("{} ({} bytes) in all, {} of it metadata; writing takes about {} of memory\n", readable_size(plan.size),
-      plan.size, readable_size(plan.metadata_size), readable_size(planned_memory(std::array{&plan})));
+      plan.size, readable_size(plan.metadata_size), readable_size(planned_memory({output})));
 }
 
-void print_plan_json(const FilePlan& plan, const std::vector<Output>& tensor_data, const Output* params) {
-  nlohmann::ordered_json report = plan_to_json(plan);
+void print_plan_json(const Output& output, const std::vector<Output>& tensor_data, const Output* params) {
+  nlohmann::ordered_json report = plan_to_json(output);
   for (const Output& one : tensor_data) {
     if (tensor_data.size() == 1) {
-      report["tensor_data"] = plan_to_json(*one.plan);
+      report["tensor_data"] = plan_to_json(one);
     } else {
-      report["tensor_data"].push_back(plan_to_json(*one.plan));
+      report["tensor_data"].push_back(plan_to_json(one));
     }
   }
   if (params != nullptr) report["params"] = params->path;
@@ -81,19 +82,20 @@ void say_params(const Output& params) { say("{}: the shape of the model, from co
 
 Result<void> show_plan(const FilePlan& plan, const OutputOptions& options,
                        const std::vector<Output>& tensor_data, const Output* params) {
+  const Output output = {&plan, options.output};
   if (options.json) {
-    print_plan_json(plan, tensor_data, params);
+    print_plan_json(output, tensor_data, params);
   } else {
-    print_table(plan);
+    print_table(output);
     for (const Output& one : tensor_data) {
       say("\nthe tensor data:\n");
-      print_table(*one.plan);
+      print_table(one);
     }
     if (params != nullptr) say_params(*params);
   }
   std::vector<Output> outputs = tensor_data;
   if (params != nullptr && !options.output.empty()) outputs.push_back(*params);
-  outputs.push_back({&plan, options.output});
+  outputs.push_back(output);
   return check_outputs(outputs, options);
 }
 

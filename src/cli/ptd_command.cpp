@@ -174,8 +174,9 @@ void check_ptd(const CLI::App& command, PtdArguments& arguments) {
   if (arguments.as_of && command.count("--segment-alignment") == 0) {
     arguments.options.segment_alignment = default_segment_alignment(*arguments.as_of);
   }
-  if (arguments.split_max_size && arguments.format != kWeightFormats.front()) {
-    throw CLI::ExcludesError("--split-max-size", "--to " + arguments.format);
+  if (arguments.format != kWeightFormats.front()) {
+    exclude_with(command, "--to " + arguments.format,
+                 {"--split-max-size", "--segment-alignment", "--as-of", "--no-dedup"});
   }
   arguments.options.share_equal = !arguments.no_dedup;
 }

@@ -181,6 +181,7 @@ Json inspection_to_json(const std::string& file, const FileInspection& found, bo
   }
   if (!found.notes.empty()) out["notes"] = full_messages(found.notes, words);
   if (!found.payloads.empty()) out["payloads"] = found.payloads;
+  for (std::size_t i = 0; i < found.payloads.size(); ++i) out["payloads"][i]["number"] = i;
   for (const auto& [key, value] : found.metadata) out["metadata"].push_back({{"key", key}, {"value", value}});
   if (found.program) out["program"] = *found.program;
   if (!found.named_data.empty()) out["named_data"] = found.named_data;

@@ -354,10 +354,29 @@ Result<void> BundledProgramFile::verify(const Result<ProgramFile>& program, cons
   });
 }
 
+Result<void> BundledProgramFile::check_hashes() const {
+  return without_exceptions([&]() -> Result<void> {
+    if (!impl_->segmented) return {};
+    Findings findings;
+    ETSTREAM_ASSIGN(const auto names, impl_->segment_names());
+    ETSTREAM_TRY(impl_->segmented->verify(names, findings));
+    return require_sound(file().name(), findings);
+  });
+}
+
 Result<FilePlan> BundledProgramFile::plan_as(BundleFormat to, bool hash) const {
   return without_exceptions([&]() -> Result<FilePlan> {
-    if (format() == to) return plan_copy(file(), "bundle");
+    if (format() == to) {
+      if (impl_->segmented && impl_->segmented->is_hashed() != hash) {
+        return with_advice(error_in(ErrorCode::kInvalidArgument, file().name(),
+                                    "expected a segmented bundle {} hashes, found one {}",
+                                    hash ? "with" : "without", hash ? "without" : "with them"),
+                           {"convert it to bp08 first"});
+      }
+      return plan_copy(file(), "bundle");
+    }
     if (to == BundleFormat::kSegmented) return to_segmented(*this, hash);
+    ETSTREAM_TRY(check_hashes());
     const auto& segmented = *impl_->segmented;
     if (segmented.original_file()) return as_it_was(*segmented.original_file());
     ETSTREAM_ASSIGN(const BundledProgram bundle, read());

@@ -12,6 +12,7 @@
 #include "core/base/repeated.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "core/io/file_budget.h"
 #include "flatbuffer/json/json_reader.h"
 #include "formats/torch/torch_archive.h"
 
@@ -154,7 +155,8 @@ Result<std::vector<ExportedTensor>> read_config(const ByteSource& config) {
 /// Reads the tensor of one description. A pickled tensor, such as one of a custom class, is a file of
 /// torch.save.
 Result<CheckpointTensor> tensor_of(const ExportedTensor& exported, std::string_view folder,
-                                   const TorchArchive& archive, std::string name) {
+                                   const TorchArchive& archive, std::string name, FileBudget& budget) {
+  ETSTREAM_TRY(budget.spend(name.size()));
   const std::string path = std::string(folder) + exported.member;
   const ByteSource* const bytes = archive.find(path);
   if (bytes == nullptr) {
@@ -162,6 +164,7 @@ Result<CheckpointTensor> tensor_of(const ExportedTensor& exported, std::string_v
                     quote(path), quote(name));
   }
   if (exported.is_pickled) {
+    ETSTREAM_TRY(budget.spend(bytes->size()));
     ETSTREAM_ASSIGN(const TorchArchive inner, open_torch_archive(*bytes));
     const ByteSource* const pickle = inner.find(kTorchPickle);
     auto tensors = std::vector<CheckpointTensor>();
@@ -207,12 +210,14 @@ Result<std::vector<CheckpointTensor>> exported_tensors(const TorchArchive& archi
     }
   }
   std::vector<CheckpointTensor> out;
+  FileBudget budget(archive.file);
   for (const Found& one : found) {
     ETSTREAM_ASSIGN(const auto entries, read_config(*one.file));
     for (const ExportedTensor& entry : entries) {
       if (entry.member.starts_with(kCustomObject)) continue;
       std::string name = models.size() > 1 ? one.model + "." + entry.name : entry.name;
-      ETSTREAM_ASSIGN(out.emplace_back(), tensor_of(entry, one.folder->path, archive, std::move(name)));
+      ETSTREAM_ASSIGN(out.emplace_back(),
+                      tensor_of(entry, one.folder->path, archive, std::move(name), budget));
     }
   }
   if (const auto repeated = first_repeated(out, &CheckpointTensor::name)) {

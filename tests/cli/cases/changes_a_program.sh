@@ -20,6 +20,7 @@ try etstream pte model.pte --constants-to new.ptd -o new.ptd
 try etstream pte model.pte --constants-to new.ptd --constants-from weights.ptd -o out.pte
 try etstream pte small.pte --constants-to none.ptd -o out.pte
 try etstream pte small.pte --constants-from small.pte -o out.pte
+try etstream pte model.pte --constants-from weights.ptd -o out.pte
 try etstream pte model.pte --keys keys.json -o out.pte
 echo '{"1": 2}' >keys.json
 try etstream pte model.pte --constants-to new.ptd --keys keys.json -o out.pte

@@ -49,6 +49,13 @@ for to in segmented bp08; do
     { etstream convert $from --to $to -o - >&3; echo "exit code $?"; } 3> >(head -c 1000 >start)
   done
 done
+# What is damaged is not taken out of the file with the hashes that show it.
+cp segmented damaged
+printf X | dd of=damaged bs=1 seek=200000 conv=notrunc status=none
+try etstream convert damaged --to bp08 -o out
+try etstream extract damaged --program out
+try etstream convert kept --to segmented --no-hash -o out
+try etstream convert unhashed --to segmented -o out
 # A file is not converted over itself.
 cp bp08 same
 try etstream convert same --to segmented -o same

@@ -14,10 +14,13 @@ grep -c "linear.bias, tied.bias, method 'forward', delegate 0 (XnnpackBackend): 
 # Data that the program lacks is listed too, and tensor data has the names.
 etstream pte model.pte --constants-to weights.ptd -o without.pte >/dev/null
 etstream inspect without.pte --names names.json | named_data
+etstream inspect weights.ptd --names names.json | named_data
 etstream inspect weights.ptd --names names.json --html page.html
 grep -c 'linear.bias, tied.bias' page.html
 printf '{"a": 1}' >bad.json
 try etstream inspect model.pte --names bad.json
+try etstream inspect model.pte --budget --names names.json
+try etstream inspect model.pte --graph forward --names names.json
 printf '{"a": ["x", {}]}' >model.names.json
 try etstream inspect model.pte
 printf '["a"]' >model.names.json

@@ -73,6 +73,8 @@ try etstream verify cut.etz
 try etstream unpack cut.etz
 try etstream unpack - <cut.etz -o x
 cp model.pte.etz flipped.etz
+planned() { etstream pte model.pte -o "$1" --dry-run --json | sed -n 's/.*"memory": \([0-9]*\).*/\1/p'; }
+[ "$(planned plan.pte.etz)" -gt "$(planned plan.pte)" ] && echo "a plan has the memory that packing takes"
 printf 'X' | dd of=flipped.etz bs=1 seek=2000 conv=notrunc status=none
 try etstream verify flipped.etz
 try etstream unpack flipped.etz

@@ -54,6 +54,11 @@ try etstream run --limt 4G -- true
 try etstream profile python3 export.py
 try etstream run --limit 4 G -- python3 export.py
 try etstream run --limit '4 G' python3 -- export.py
+# Options that would do nothing.
+try etstream bundle model.pte --cases cases.json --no-hash -o out.bpte
+try etstream bundle model.pte --cases cases.json --format segmented --as-of 1.0 -o out.bpte
+try etstream ptd model.pte --to safetensors --segment-alignment 16 -o out
+try etstream ptd model.pte --to pth --no-dedup -o out
 # Files are swapped, or given in the place of others.
 try etstream bundle cases.json --cases model.pte -o out.bpte
 try etstream bundle cases.json model.pte -o out.bpte

@@ -57,10 +57,30 @@ class Renaming {
       if (target.unless && is_in_checkpoint(target.unless->filled(runs_))) continue;
       CheckpointTensor renamed = rule_->splits ? parts[i] : tensor;
       renamed.name = target.key.filled(runs_);
+      ETSTREAM_TRY(count(renamed.name));
       if (target.interleave_rope) ETSTREAM_TRY(interleave(tensor, renamed));
       add(tensor, std::move(renamed));
     }
     return {};
+  }
+
+  /// Refuses new tensors whose descriptions would be much longer than those of the old ones: a rule may make
+  /// as many of each tensor as it has targets.
+  Result<void> count(const std::string& name) {
+    constexpr std::uint64_t kMostOfOld = 16;
+    constexpr std::uint64_t kFree = std::uint64_t{8} << 20;
+    if (new_bytes_ == 0) {
+      for (const CheckpointTensor& tensor : checkpoint_.tensors) old_bytes_ += bytes_for(tensor.name);
+    }
+    new_bytes_ += bytes_for(name);
+    if (new_bytes_ <= kFree + kMostOfOld * old_bytes_) return {};
+    return make_error(ErrorCode::kTooLarge,
+                      "rule {}: expected new names of at most {} times the size of the old ones, found more",
+                      quote(rule_->pattern), kMostOfOld);
+  }
+  static std::uint64_t bytes_for(const std::string& name) {
+    constexpr std::uint64_t kOfTensor = 64;
+    return kOfTensor + name.size();
   }
 
   void add(const CheckpointTensor& original, CheckpointTensor renamed) {
@@ -257,6 +277,8 @@ class Renaming {
   std::vector<std::string_view> runs_;   // what the '*' of the rule stand for
   std::map<std::pair<SourcePlace, std::uint64_t>, ByteSource> interleaved_;  // by rows and a row's size
   std::vector<CheckpointTensor> out_;
+  std::uint64_t old_bytes_ = 0;  // of the descriptions of tensors
+  std::uint64_t new_bytes_ = 0;
   std::vector<const CheckpointTensor*> originals_;  // of those in `out_`
 };
 

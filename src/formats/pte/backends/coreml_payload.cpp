@@ -15,6 +15,7 @@
 #include "core/base/checked.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "core/io/file_budget.h"
 #include "flatbuffer/json/json_reader.h"
 #include "formats/pte/backends/payload_header.h"
 #include "formats/pte/backends/payload_readers.h"
@@ -60,7 +61,8 @@ struct FolderNode {
 /// Reads the list of files and folders at the end of a payload.
 class FolderReader {
  public:
-  FolderReader(const ByteSource& payload, const std::string& name) : payload_(payload), name_(name) {}
+  FolderReader(const ByteSource& payload, const std::string& name)
+      : payload_(payload), name_(name), budget_(name, payload.size()) {}
 
   /// Returns nothing if the payload does not end as such a folder does.
   Result<std::optional<BackendPayload>> run() {
@@ -171,6 +173,7 @@ class FolderReader {
         return corrupt(text("file {} inside {}", quote(path), counted(payload_.size(), "byte")),
                        text("{} bytes from {} on", node.size, node.offset));
       }
+      ETSTREAM_TRY(budget_.reach(0, path.size()));
       out.parts.push_back({path, node.offset, node.size});
       return {};
     }
@@ -200,6 +203,7 @@ class FolderReader {
 
   const ByteSource& payload_;
   const std::string& name_;
+  FileBudget budget_;              // for the paths, which have the names of their folders
   std::vector<FolderNode> nodes_;  // children before their folder, the root last
 };
 

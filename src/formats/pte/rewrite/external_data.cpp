@@ -226,10 +226,12 @@ Result<EntriesByKey> read_entries(const std::vector<const TensorDataFile*>& file
 /// Makes an external tensor a constant with the data that has its name; leaves it as it is if no file has
 /// that data.
 Result<void> move_tensor_in(EditableProgram& editable, const EntriesByKey& entries, std::size_t i,
-                            std::map<SourcePlace, std::uint32_t>& numbers) {
+                            std::map<SourcePlace, std::uint32_t>& numbers,
+                            std::set<std::string_view>& taken) {
   ProgramTensor& tensor = editable.tensors[i];
   const auto entry = entries.find(tensor.name);
   if (entry == entries.end()) return {};
+  taken.insert(entry->first);
   ETSTREAM_ASSIGN(const TensorLayout layout, layout_of(editable, tensor));
   const NamedTensorData& data = entry->second;
   if (data.layout != layout) {
@@ -287,7 +289,8 @@ Result<std::set<std::string>> keys_of_delegates(const DataRequests& requests, co
 
 /// Adds entries without a tensor, or that a delegate asks for too, as named data: first in the order in which
 /// delegates ask for them, as in ExecuTorch, and then by key.
-Result<void> move_named_data_in(EditableProgram& editable, const EntriesByKey& entries) {
+Result<void> move_named_data_in(EditableProgram& editable, const EntriesByKey& entries,
+                                std::set<std::string_view>& taken) {
   ETSTREAM_ASSIGN(const DataRequests requests, read_delegate_requests(editable));
   ETSTREAM_ASSIGN(const auto asked_for, keys_of_delegates(requests, entries));
   std::map<SourcePlace, std::uint32_t> segments;  // by where their bytes are
@@ -306,6 +309,21 @@ Result<void> move_named_data_in(EditableProgram& editable, const EntriesByKey& e
     if (!entry.layout || asked_for.contains(key)) add(entry);
   }
   if (!added.empty()) move_metadata_to_the_end(editable);
+  taken.merge(added);
+  return {};
+}
+
+/// Checks that something of each file was taken.
+Result<void> require_use(const EditableProgram& editable, const std::vector<const TensorDataFile*>& files,
+                         const std::set<std::string_view>& taken) {
+  for (const TensorDataFile* file : files) {
+    ETSTREAM_ASSIGN(const auto entries, file->entries());
+    const auto is_taken = [&](const NamedTensorData& entry) { return taken.contains(entry.key); };
+    if (std::ranges::any_of(entries, is_taken)) continue;
+    return error_in(ErrorCode::kInvalidArgument, file->file().name(),
+                    "expected data that {} asks for, found {} of others: {}", editable.program.name(),
+                    counted(entries.size(), "key"), names_text(entries, &NamedTensorData::key));
+  }
   return {};
 }
 
@@ -319,12 +337,14 @@ Result<void> move_constants_in(EditableProgram& editable, const std::vector<cons
   if (files.empty()) return {};
   ETSTREAM_ASSIGN(const EntriesByKey entries, read_entries(files));
   std::map<SourcePlace, std::uint32_t> numbers;  // of constants, by where their bytes are
+  std::set<std::string_view> taken;              // keys
   for (std::size_t i = 0; i < editable.tensors.size(); ++i) {
     if (editable.tensors[i].is_external && !editable.tensors[i].is_planned) {
-      ETSTREAM_TRY(move_tensor_in(editable, entries, i, numbers));
+      ETSTREAM_TRY(move_tensor_in(editable, entries, i, numbers, taken));
     }
   }
-  return move_named_data_in(editable, entries);
+  ETSTREAM_TRY(move_named_data_in(editable, entries, taken));
+  return require_use(editable, files, taken);
 }
 
 }  // namespace etstream

@@ -68,7 +68,7 @@ void make_external(EditableProgram& editable, const ExternalUses& uses);
 
 /// Takes external tensors, and all data without a layout, in from these files. A tensor keeps its name,
 /// unless that is the SHA-256 of its data. Errors: kInvalidArgument for data that two of the files have, or
-/// that has another layout than the tensor; kCorrupt, kIo.
+/// that has another layout than the tensor, and for a file of which nothing is taken; kCorrupt, kIo.
 [[nodiscard]] Result<void> move_constants_in(EditableProgram& editable,
                                              const std::vector<const TensorDataFile*>& files);
 
