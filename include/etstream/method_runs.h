@@ -63,7 +63,7 @@ struct MethodRun {
     kOutOfMemory,
     kNotRun,  // the inputs can't be made
   };
-  std::string method;
+  std::string method;  // its name, of which compare_outputs() gives the first 200 bytes
   /// The inputs of the run: "test case 0", counted over all suites of the method; "zeros", "ones" or "random
   /// (seed 0)" if the file has no test case for it; "no tensors" if no input is a tensor.
   std::string inputs;

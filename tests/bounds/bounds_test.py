@@ -72,6 +72,7 @@ WRITERS = {
         "ptd --split-max-size": ["ptd", "FILE", "--split-max-size", "100M", "-o", "OUT"],
     },
     ".safetensors": {"ptd": ["ptd", "FILE", "-o", "OUT"]},
+    ".pt2": {"ptd": ["ptd", "FILE", "-o", "OUT"]},
 }
 COMPILE = {"compile": ["compile", "SCHEMA", "FILE", "-o", "OUT"]}
 KEYS = {"pte --keys": ["pte", "EXAMPLE", "-o", "OUT", "--constants-to", "OUT.ptd", "--keys", "FILE"]}

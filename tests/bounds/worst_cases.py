@@ -10,10 +10,12 @@ repeats.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import struct
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -168,6 +170,52 @@ def nodes_of_one_key(size: int) -> bytes:
     return program_of_one_delegate("XnnpackBackend", header + graph)
 
 
+def files_in_one_folder(size: int) -> bytes:
+    """Returns a program for Core ML whose files lie in folders of long names."""
+    count = size // 400  # a file has at most 4,096 nodes
+    nodes: list[object] = [{"name": f"{i:x}", "dataRegion": {"offset": 0, "size": 1}} for i in range(count)]
+    children = {f"{i:x}": i for i in range(count)}
+    for depth in range(15):
+        name = "" if depth == 14 else "k" * 255
+        nodes.append({"name": name, "kind": 1, "children": children})
+        children = {name: len(nodes) - 1}
+    return program_of_one_delegate("CoreMLBackend", json.dumps({"nodes": nodes}).encode()[::-1])
+
+
+def torch_archive(members: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(f"archive/{name}", content)
+    return out.getvalue()
+
+
+def exported_program(model: str, weights: dict[str, dict[str, object]], content: bytes) -> bytes:
+    """Returns a .pt2 file, whose weights have one content."""
+    names = [f"data/weights/{name}_weights_config.json" for name in (model, "second")]
+    configs = {names[0]: {"config": weights}, names[1]: {"config": {}}}
+    return torch_archive({
+        "archive_format": b"pt2", "byteorder": b"little", "data/weights/w": content,
+        **{name: json.dumps(config).encode() for name, config in configs.items()}})  # fmt: skip
+
+
+def entries_of_one_model(size: int) -> bytes:
+    """Returns a .pt2 file with a model of a long name."""
+    meta = {"dtype": 2, "sizes": [], "strides": [], "storage_offset": {"as_int": 0}, "layout": 7}
+    entry = {"path_name": "w", "use_pickle": False, "tensor_meta": meta}
+    return exported_program("k" * 32768, {f"t{i}": entry for i in range(size // 160)}, bytes(4))
+
+
+def entries_of_one_archive(size: int) -> bytes:
+    """Returns a .pt2 file whose tensors are all one file of torch.save with many members."""
+    pickle = (b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x000"
+              b"X\x03\0\0\0cpuK\x01tQK\0))\x89ccollections\nOrderedDict\n)RtR.")  # fmt: skip
+    others = {f"{i:x}": b"" for i in range(size // 300)}
+    inside = torch_archive({"data.pkl": pickle, "data/0": bytes(4), **others})
+    entry = {"path_name": "w", "use_pickle": True}
+    return exported_program("model", {f"{i:x}": entry for i in range(size // 120)}, inside)
+
+
 def bundle(suites: list[Node], inside: bytes = b"") -> bytes:
     inside = inside or program([method("forward", [tensor([1])], [0], [])])
     return bytes(flatbuffer(Table(f0=("I", 2), f1=Tables(suites), f2=Scalars("B", inside)), "BP08"))
@@ -281,11 +329,14 @@ KINDS: dict[str, Callable[[int], bytes]] = {
     "segments_that_are_one.pte": segments_that_are_one,
     "delegates_that_are_one.pte": delegates_that_are_one,
     "nodes_of_one_key.pte": nodes_of_one_key,
+    "files_in_one_folder.pte": files_in_one_folder,
     "of_another_writer.pte": program_of_another_writer,
     "suites_of_no_method.bpte": suites_of_no_method,
     "cases_that_share_a_tensor.bpte": cases_that_share_a_tensor,
     "keys_of_one_segment.ptd": keys_of_one_segment,
     "keys_of_one_segment_of_floats.ptd": keys_of_one_segment_of_floats,
+    "entries_of_one_model.pt2": entries_of_one_model,
+    "entries_of_one_archive.pt2": entries_of_one_archive,
     "nested_keys.json": nested_keys,
     "equal_keys.json": equal_keys,
     "backward_keys.json": backward_keys,

@@ -104,6 +104,16 @@ TEST_CASE("the files of a case are compared with the outputs that it expects, in
   }
 }
 
+TEST_CASE("a run has the beginning of a long method's name, as many cases may have it") {
+  std::vector<MethodTestSuite> suites = one_case();
+  suites[0].method_name = std::string(300, 'm');
+  const Example example(std::move(suites));
+  example.put("out-0.bin", "abcd");
+  const auto found = example.run();
+  REQUIRE_MESSAGE(found, found.error().message);
+  CHECK(found->runs.at(0).method == std::string(200, 'm'));
+}
+
 TEST_CASE("an element that differs is told with its place, unless it is within the tolerance") {
   const Example example(one_case());
   example.put("out-0.raw", "abcf");

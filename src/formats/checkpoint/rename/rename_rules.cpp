@@ -79,7 +79,7 @@ class Renaming {
                       quote(rule_->pattern), kMostOfOld);
   }
   static std::uint64_t bytes_for(const std::string& name) {
-    constexpr std::uint64_t kOfTensor = 64;
+    constexpr std::uint64_t kOfTensor = 256;
     return kOfTensor + name.size();
   }
 

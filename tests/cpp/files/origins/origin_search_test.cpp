@@ -269,6 +269,32 @@ TEST_CASE("what no tensor can give is not found, nor a single integer") {
   CHECK(found(all, payload_of(made::floats(4, 1), layout_of(ScalarType::kFloat32, {4}))).empty());
 }
 
+TEST_CASE("ways are tried in proportion to the number of tensors") {
+  const auto refused = [](const Checkpoint& checkpoint, const WeightPayload& payload) {
+    OriginSearch search(checkpoint, {});
+    return error_of(search.find(payload, nullptr));
+  };
+  Checkpoint norms;
+  for (int i = 0; i < 60; ++i) {
+    for (const char* part : {"weight", "bias", "running_mean", "running_var"}) {
+      norms.tensors.push_back(random_tensor(std::to_string(i) + "." + part, {1}, norms.tensors.size()));
+    }
+  }
+  CHECK(refused(norms, payload_of(made::floats(1, 999), layout_of(ScalarType::kFloat32, {1}))) ==
+        containing("kTooLarge: the checkpoint: expected at most 126976 ways from its tensors"));
+  // Rows that begin alike, and a payload that has the last one over and over.
+  Checkpoint rows;
+  std::string last;
+  for (int i = 0; i < 1000; ++i) {
+    last = std::string(64, '\0') + made::floats(1, static_cast<std::uint64_t>(i));
+    rows.tensors.push_back(made::tensor(std::to_string(i), {1, 17}, last));
+  }
+  std::string all;
+  for (int i = 0; i < 1000; ++i) all += last;
+  CHECK(refused(rows, payload_of(all, layout_of(ScalarType::kFloat32, {1000, 17}))) ==
+        containing("kTooLarge: the checkpoint: expected at most 321536 ways from its tensors"));
+}
+
 TEST_CASE("a checkpoint that can't be read is an error") {
   CheckpointTensor broken = random_tensor("w", {4}, 1);
   broken.data = failing(16, 8);

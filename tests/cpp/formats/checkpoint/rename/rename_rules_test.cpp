@@ -137,6 +137,21 @@ TEST_CASE("a tensor may be left out, or get several names that share its bytes")
   CHECK(checkpoint.tensors[0].data.offset_in(checkpoint.tensors[1].data) == 0);
 }
 
+TEST_CASE("rules do not make many times as much of the tensors") {
+  std::vector<std::string> names;
+  std::string targets;
+  for (int i = 0; i < 300; ++i) {
+    names.push_back(std::to_string(i));
+    targets += (i == 0 ? "\"" : ", \"") + std::to_string(i) + ".*\"";
+  }
+  Checkpoint checkpoint = checkpoint_of(names);
+  CHECK(error_of(apply(rules_of("{\"*\": [" + targets + "]}"), checkpoint)) ==
+        "kTooLarge: rule '*': expected new names of at most 16 times the size of the old ones, found more");
+  names.resize(100);
+  checkpoint = checkpoint_of(names);
+  CHECK(apply(rules_of("{\"*\": [" + targets + "]}"), checkpoint));
+}
+
 TEST_CASE("a name is given unless the checkpoint has a tensor of another one") {
   const auto* const rules = R"({"in.*": ["e.*", {"key": "o.*", "unless": "head.*"}], "head.*": "o.*"})";
   CHECK(renamed(rules, {"in.w", "norm"}) == "e.w o.w norm");
