@@ -78,18 +78,13 @@ Result<void> embed_command(const EmbedArguments& arguments) {
   return {};
 }
 
-void check_embed(const CLI::App& command, const EmbedArguments& arguments) {
+void check_embed(const CLI::App& /*command*/, const EmbedArguments& arguments) {
   const auto needs_target = [](const std::string& path) {
     return path.ends_with(".o") || path.ends_with(".ld");
   };
   if (arguments.target.empty() && std::ranges::any_of(arguments.outputs, needs_target)) {
     throw CLI::RequiredError("--target");
   }
-  if (std::ranges::none_of(arguments.outputs, needs_target)) {
-    exclude_with(command, "outputs other than NAME.o and NAME.ld", {"--target"});
-  }
-  const auto is_header = [](const std::string& path) { return path.ends_with(".h"); };
-  if (std::ranges::all_of(arguments.outputs, is_header)) exclude_with(command, "NAME.h alone", {"--section"});
 }
 
 }  // namespace

@@ -15,12 +15,10 @@ echo "== refused"
 try etstream embed model.pte -o x.o
 try etstream embed model.pte -o x.ld
 try etstream embed model.pte -o x.obj
-try etstream embed model.pte -o -
-try etstream embed model.pte -o x.c --target arm
+try etstream embed model.pte -o - --target arm
 try etstream embed model.pte -o x.o --target sparc
 try etstream embed model.pte -o x.h --symbol 1x
-try etstream embed model.pte -o x.c --section 'a b'
-try etstream embed model.pte -o x.h --section a
+try etstream embed model.pte -o x.h --section 'a b'
 try etstream embed model.pte -o x.h --align 24
 try etstream embed no-such-file -o x.h
 : >empty
