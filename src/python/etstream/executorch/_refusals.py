@@ -17,8 +17,8 @@ from etstream._errors import Error, UnsupportedError
 from etstream.executorch._internals import Lookup
 
 _NUMBER = re.compile(r"0x:?([0-9a-fA-F]+)")
-_SHOWN = 3
-"""The most names that a message has."""
+_SHOWN = 10
+"""The most names that a message has, as in the library."""
 _RUNTIME = "executorch.extension.pybindings.portable_lib"
 
 
