@@ -40,7 +40,7 @@ Finding not_linked(std::string message, std::size_t missing) {
   return advised(std::move(message), text("link what registers {}", missing == 1 ? "it" : "them"));
 }
 
-/// Begins a sentence: "operator 'aten::sin.out' has", "4 operators have ('a', 'b', 'c' and 1 more)"
+/// Begins a sentence: "operator 'aten::sin.out' has", "2 operators have ('a', 'b')"
 std::string subject(std::string_view noun, const std::vector<std::string>& names) {
   if (names.size() == 1) return text("{} {} has", noun, quote(names.front()));
   return text("{} have ({})", counted(names.size(), noun), names_text(names));

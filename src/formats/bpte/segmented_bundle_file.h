@@ -112,8 +112,8 @@ class SegmentedBundleFile {
   [[nodiscard]] ByteSource segment(std::uint32_t number) const;
   /// Returns the program's alignment in a BP08 file of the same content.
   [[nodiscard]] std::uint32_t program_alignment() const noexcept { return program_alignment_; }
-  /// Returns the BP08 file that it was converted from, if its layout was kept.
   [[nodiscard]] bool is_hashed() const noexcept { return directory_.hashed; }
+  /// Returns the BP08 file that it was converted from, if its layout was kept.
   [[nodiscard]] const std::optional<OriginalFile>& original_file() const noexcept { return original_file_; }
   /// Returns the segment that holds a tensor's data, if one does. Error: kCorrupt for a segment that does not
   /// exist.

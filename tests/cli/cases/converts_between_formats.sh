@@ -49,7 +49,7 @@ for to in segmented bp08; do
     { etstream convert $from --to $to -o - >&3; echo "exit code $?"; } 3> >(head -c 1000 >start)
   done
 done
-# What is damaged is not taken out of the file with the hashes that show it.
+# Damaged bytes do not leave the file whose hashes show the damage.
 cp segmented damaged
 printf X | dd of=damaged bs=1 seek=200000 conv=notrunc status=none
 try etstream convert damaged --to bp08 -o out

@@ -206,7 +206,13 @@ class ConstantMover {
   std::map<std::uint32_t, std::uint32_t> numbers_;  // of buffers, by constant
 };
 
-using EntriesByKey = std::map<std::string, NamedTensorData>;
+/// The data of a key in one of the files.
+struct Entry {
+  NamedTensorData data;
+  const TensorDataFile* file = nullptr;
+  bool is_taken = false;
+};
+using EntriesByKey = std::map<std::string, Entry>;
 
 Result<EntriesByKey> read_entries(const std::vector<const TensorDataFile*>& files) {
   EntriesByKey out;
@@ -214,10 +220,10 @@ Result<EntriesByKey> read_entries(const std::vector<const TensorDataFile*>& file
     ETSTREAM_ASSIGN(auto entries, file->entries());
     for (NamedTensorData& entry : entries) {
       std::string key = entry.key;
-      const auto [there, added] = out.try_emplace(std::move(key), std::move(entry));
+      const auto [there, added] = out.try_emplace(std::move(key), Entry{std::move(entry), file});
       if (added) continue;
       return error_in(ErrorCode::kInvalidArgument, file->file().name(), "key {} is there twice, or in {} too",
-                      quote(there->first), there->second.data.name());
+                      quote(there->first), there->second.data.data.name());
     }
   }
   return out;
@@ -225,15 +231,14 @@ Result<EntriesByKey> read_entries(const std::vector<const TensorDataFile*>& file
 
 /// Makes an external tensor a constant with the data that has its name; leaves it as it is if no file has
 /// that data.
-Result<void> move_tensor_in(EditableProgram& editable, const EntriesByKey& entries, std::size_t i,
-                            std::map<SourcePlace, std::uint32_t>& numbers,
-                            std::set<std::string_view>& taken) {
+Result<void> move_tensor_in(EditableProgram& editable, EntriesByKey& entries, std::size_t i,
+                            std::map<SourcePlace, std::uint32_t>& numbers) {
   ProgramTensor& tensor = editable.tensors[i];
   const auto entry = entries.find(tensor.name);
   if (entry == entries.end()) return {};
-  taken.insert(entry->first);
+  entry->second.is_taken = true;
   ETSTREAM_ASSIGN(const TensorLayout layout, layout_of(editable, tensor));
-  const NamedTensorData& data = entry->second;
+  const NamedTensorData& data = entry->second.data;
   if (data.layout != layout) {
     return error_in(ErrorCode::kInvalidArgument, data.data.name(),
                     "key {}: expected {} as the program's tensor is, found {}", quote(data.key),
@@ -274,7 +279,7 @@ Result<std::set<std::string>> keys_of_delegates(const DataRequests& requests, co
   std::set<std::string> unknown;
   for (const DelegateRequest& request : requests.delegates) out.insert(request.key);
   for (const auto& [key, entry] : entries) {
-    if (entry.layout && !out.contains(key)) unknown.insert(key);
+    if (entry.data.layout && !out.contains(key)) unknown.insert(key);
   }
   for (const ByteSource& data : requests.others) {
     if (unknown.empty()) break;
@@ -289,40 +294,44 @@ Result<std::set<std::string>> keys_of_delegates(const DataRequests& requests, co
 
 /// Adds entries without a tensor, or that a delegate asks for too, as named data: first in the order in which
 /// delegates ask for them, as in ExecuTorch, and then by key.
-Result<void> move_named_data_in(EditableProgram& editable, const EntriesByKey& entries,
-                                std::set<std::string_view>& taken) {
+Result<void> move_named_data_in(EditableProgram& editable, EntriesByKey& entries) {
   ETSTREAM_ASSIGN(const DataRequests requests, read_delegate_requests(editable));
   ETSTREAM_ASSIGN(const auto asked_for, keys_of_delegates(requests, entries));
   std::map<SourcePlace, std::uint32_t> segments;  // by where their bytes are
   std::set<std::string_view> added;
-  const auto add = [&](const NamedTensorData& entry) {
-    if (!added.insert(entry.key).second) return;
-    const auto [segment, is_new] = segments.try_emplace(entry.data.place());
-    if (is_new) segment->second = editable.add_segment(entry.data, kNamedDataLabel);
-    add_named_data(editable, entry.key, segment->second);
+  const auto add = [&](Entry& entry) {
+    const std::string& key = entry.data.key;
+    const ByteSource& data = entry.data.data;
+    if (!added.insert(key).second) return;
+    entry.is_taken = true;
+    const auto [segment, is_new] = segments.try_emplace(data.place());
+    if (is_new) segment->second = editable.add_segment(data, kNamedDataLabel);
+    add_named_data(editable, key, segment->second);
   };
   for (const DelegateRequest& request : requests.delegates) {
     const auto entry = entries.find(request.key);
     if (entry != entries.end()) add(entry->second);
   }
-  for (const auto& [key, entry] : entries) {
-    if (!entry.layout || asked_for.contains(key)) add(entry);
+  for (auto& [key, entry] : entries) {
+    if (!entry.data.layout || asked_for.contains(key)) add(entry);
   }
   if (!added.empty()) move_metadata_to_the_end(editable);
-  taken.merge(added);
   return {};
 }
 
 /// Checks that something of each file was taken.
 Result<void> require_use(const EditableProgram& editable, const std::vector<const TensorDataFile*>& files,
-                         const std::set<std::string_view>& taken) {
+                         const EntriesByKey& entries) {
+  std::set<const TensorDataFile*> used;
+  for (const auto& [key, entry] : entries) {
+    if (entry.is_taken) used.insert(entry.file);
+  }
   for (const TensorDataFile* file : files) {
-    ETSTREAM_ASSIGN(const auto entries, file->entries());
-    const auto is_taken = [&](const NamedTensorData& entry) { return taken.contains(entry.key); };
-    if (std::ranges::any_of(entries, is_taken)) continue;
+    if (used.contains(file)) continue;
+    ETSTREAM_ASSIGN(const auto found, file->entries());
     return error_in(ErrorCode::kInvalidArgument, file->file().name(),
                     "expected data that {} asks for, found {} of others: {}", editable.program.name(),
-                    counted(entries.size(), "key"), names_text(entries, &NamedTensorData::key));
+                    counted(found.size(), "key"), names_text(found, &NamedTensorData::key));
   }
   return {};
 }
@@ -335,16 +344,15 @@ Result<TensorData> move_constants_out(EditableProgram& editable, const Constants
 
 Result<void> move_constants_in(EditableProgram& editable, const std::vector<const TensorDataFile*>& files) {
   if (files.empty()) return {};
-  ETSTREAM_ASSIGN(const EntriesByKey entries, read_entries(files));
+  ETSTREAM_ASSIGN(EntriesByKey entries, read_entries(files));
   std::map<SourcePlace, std::uint32_t> numbers;  // of constants, by where their bytes are
-  std::set<std::string_view> taken;              // keys
   for (std::size_t i = 0; i < editable.tensors.size(); ++i) {
     if (editable.tensors[i].is_external && !editable.tensors[i].is_planned) {
-      ETSTREAM_TRY(move_tensor_in(editable, entries, i, numbers, taken));
+      ETSTREAM_TRY(move_tensor_in(editable, entries, i, numbers));
     }
   }
-  ETSTREAM_TRY(move_named_data_in(editable, entries, taken));
-  return require_use(editable, files, taken);
+  ETSTREAM_TRY(move_named_data_in(editable, entries));
+  return require_use(editable, files, entries);
 }
 
 }  // namespace etstream
