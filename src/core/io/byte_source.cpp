@@ -192,7 +192,7 @@ Result<void> ByteSource::check_unchanged() const {
 }
 
 std::uint64_t ByteSource::next_data(std::uint64_t offset) const noexcept {
-  if (!storage_ || offset >= size_) return offset;
+  if (offset >= size_) return offset;  // as in nothing, which has no storage
   return std::min(storage_->next_data(offset_ + offset) - offset_, size_);
 }
 
