@@ -65,12 +65,13 @@ def include_name(header: Path) -> str:
 
 
 def source_of(first: list[str], headers: list[str], path: Path, examples: list[tuple[int, str]]) -> str:
+    stem = re.sub(r"\W", "_", path.name)
     lines = [f'#include "{name}"' for name in first + headers]
     lines += ["#include <cstdio>", "#include <vector>"]
     for number, code in examples:
         # Lines that include a header stay as blank lines, so that a compiler's message leads to the example.
         body = re.sub(r"^#include .*$", "", code, flags=re.MULTILINE)
-        lines += [f"[[gnu::used]] static etstream::Result<void> example_{number}() {{",
+        lines += [f"[[gnu::used]] static etstream::Result<void> {stem}_{number}() {{",
                   f'#line {number} "{path}"', body, "return {};", "}"]
     return "\n".join(lines) + "\n"
 
