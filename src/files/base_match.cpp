@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <tuple>
@@ -85,25 +86,29 @@ class PartMatch {
   }
 
  private:
-  /// Adds the range of `content` that has the name in the base, if there is one. A tensor may have grown.
+  /// Adds the range of `content` that has the name in the base, if there is one. A tensor may have grown. Of
+  /// many parts of one name, looks at the first that are left.
   bool add(const FileContent& content, const std::string& name, std::vector<BaseRange>& out) {
+    constexpr std::size_t kMostOfOneName = 16;
     const auto found = by_name_.find(name);
     if (found == by_name_.end()) return false;
-    for (const std::size_t i : found->second) {
-      const FileContent& other = base_[i];
-      const bool fits = other.size == content.size ||
-                        (content.element_size != 0 && content.element_size == other.element_size);
-      if (used_[i] || !fits) continue;
-      used_[i] = true;
-      out.push_back({content.offset, std::min(content.size, other.size), other.offset});
-      return true;
-    }
-    return false;
+    std::deque<std::size_t>& parts = found->second;
+    const auto end = parts.begin() + static_cast<std::ptrdiff_t>(std::min(parts.size(), kMostOfOneName));
+    const auto fitting = std::find_if(parts.begin(), end, [&](std::size_t i) {
+      return base_[i].size == content.size ||
+             (content.element_size != 0 && content.element_size == base_[i].element_size);
+    });
+    if (fitting == end) return false;
+    const FileContent& other = base_[*fitting];
+    used_[*fitting] = true;
+    parts.erase(fitting);
+    out.push_back({content.offset, std::min(content.size, other.size), other.offset});
+    return true;
   }
 
   const std::vector<FileContent>& base_;
   std::vector<bool> used_;
-  std::map<std::string, std::vector<std::size_t>> by_name_;
+  std::map<std::string, std::deque<std::size_t>> by_name_;  // those that are not used
   std::map<std::string, std::string> base_keys_;
 };
 

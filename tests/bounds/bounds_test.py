@@ -47,6 +47,7 @@ REPORTS = {
     "inspect --html": ["inspect", "--html", "OUT", "FILE"],
     "verify": ["verify", "FILE"],
     "diff": ["diff", "FILE", "OTHER"],
+    "pack --base": ["pack", "FILE", "--base", "FILE", "-o", "OUT"],
 }
 OF_PROGRAMS = {
     "inspect --budget": ["inspect", "--budget", "FILE"],

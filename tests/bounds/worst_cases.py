@@ -133,6 +133,22 @@ def constants_that_overlap(size: int) -> bytes:
     return program([method("forward", values, [], [])], data, f4=segments, f5=Table(f1=offsets))
 
 
+def constants_of_one_name(size: int) -> bytes:
+    """Returns a program whose constants have one name, and sizes of which each fits only some others."""
+    sizes = [Scalars("i", [1 + i]) for i in range(1000)]
+    order, info = Scalars("B", bytes(1)), Table(f1=String("x"))
+    values: list[Node] = []
+    offsets = [0]
+    end = 0
+    for i in range(size // 80):
+        values.append(value(TENSOR, Table(
+            f0=("b", BYTE), f2=sizes[i % 1000], f3=order, f5=("I", i + 1), f9=info)))  # fmt: skip
+        offsets.append(end)
+        end += 1 + i % 1000
+    constants = Table(f0=("I", 0), f1=Scalars("Q", offsets))
+    return program([method("forward", values, [], [])], bytes(end), f4=Tables([Table(f1=("Q", end))]), f5=constants)
+
+
 def segments_that_are_one(size: int) -> bytes:
     segments = Tables([Table(f1=("Q", size // 2)) for _ in range(size // 80)])
     return program([method("forward", [tensor([1])], [0], [])], bytes(size // 2), f4=segments)
@@ -326,6 +342,7 @@ KINDS: dict[str, Callable[[int], bytes]] = {
     "constants_that_are_one.pte": constants_that_are_one,
     "methods_and_segments.pte": methods_and_segments,
     "constants_that_overlap.pte": constants_that_overlap,
+    "constants_of_one_name.pte": constants_of_one_name,
     "segments_that_are_one.pte": segments_that_are_one,
     "delegates_that_are_one.pte": delegates_that_are_one,
     "nodes_of_one_key.pte": nodes_of_one_key,

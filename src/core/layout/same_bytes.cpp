@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <span>
 #include <tuple>
 
 #include "core/base/try.h"
+#include "core/io/file_budget.h"
 #include "core/io/read_pieces.h"
 
 namespace etstream {
@@ -80,6 +82,36 @@ Result<void> find_equal(const std::vector<ByteSource>& sources, Samples samples,
   }
   return {};
 }
+
+using Places = std::map<SourcePlace, std::uint32_t>;
+
+/// Bounds how many bytes of each storage are read, as sources that overlap may have any number of bytes.
+class ReadingBudget {
+ public:
+  ReadingBudget(const Places& places, const std::vector<ByteSource>& sources) {
+    for (auto next = places.begin(); next != places.end();) {
+      const SourcePlace first = next->first;
+      const ByteSource& source = sources[next->second];
+      std::uint64_t covered = 0;
+      for (std::uint64_t done = first.begin; next != places.end() && next->first.storage == first.storage;
+           ++next) {
+        const SourcePlace& place = next->first;
+        if (place.end <= done) continue;
+        covered += place.end - std::max(place.begin, done);
+        done = place.end;
+      }
+      budgets_.try_emplace(first.storage, source.name(), covered);
+    }
+  }
+
+  /// Counts the bytes of a source at one of the places.
+  Result<void> spend(const ByteSource& source) {
+    return budgets_.at(source.place().storage).spend(source.size());
+  }
+
+ private:
+  std::map<const ByteStorage*, FileBudget> budgets_;
+};
 
 }  // namespace
 
@@ -172,7 +204,7 @@ Result<std::pair<std::uint32_t, bool>> Deduplicator::add(const ByteSource& sourc
 Result<std::vector<std::uint32_t>> first_equal(const std::vector<ByteSource>& sources) {
   std::vector<std::uint32_t> first(sources.size());
   std::iota(first.begin(), first.end(), 0U);
-  std::map<SourcePlace, std::uint32_t> first_at;
+  Places first_at;
   std::map<std::uint64_t, std::uint32_t> places_of_size;
   for (std::uint32_t i = 0; i < sources.size(); ++i) {
     if (first_at.try_emplace(sources[i].place(), i).second) ++places_of_size[sources[i].size()];
@@ -184,10 +216,14 @@ Result<std::vector<std::uint32_t>> first_equal(const std::vector<ByteSource>& so
     samples.push_back({sources[i].size(), hash, i});
   }
   std::ranges::sort(samples, {}, order_of);
+  ReadingBudget budget(first_at, sources);
   for (auto begin = samples.begin(); begin != samples.end();) {
     const auto end = std::find_if(begin, samples.end(), [&](const Sample& sample) {
       return sample.size != begin->size || sample.hash != begin->hash;
     });
+    if (end - begin > 1) {
+      for (const Sample& sample : Samples(begin, end)) ETSTREAM_TRY(budget.spend(sources[sample.index]));
+    }
     ETSTREAM_TRY(find_equal(sources, Samples(begin, end), first));
     begin = end;
   }

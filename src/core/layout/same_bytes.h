@@ -69,6 +69,8 @@ class Deduplicator {
 /// Empty sources are equal. Sources at one place are equal without being read. A source is read only if
 /// another place has the same size. Then both its ends are read, and sources with equal ends are read once
 /// side by side. A source that differs from the first of them in the middle is read once or twice more.
+/// Error: kTooLarge if sources that overlap would have the bytes of a storage read more than 4 times on
+/// average.
 [[nodiscard]] Result<std::vector<std::uint32_t>> first_equal(const std::vector<ByteSource>& sources);
 
 }  // namespace etstream

@@ -7,8 +7,10 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "counted_bytes.h"
+#include "test_errors.h"
 #include "test_sources.h"
 
 namespace etstream::deduplicator_test {
@@ -72,6 +74,24 @@ TEST_CASE("sources at one place are read as one, and not at all where no other h
     CHECK(group.add(ByteSource(once)).value() == std::pair(std::uint32_t{0}, i == 0));
   }
   CHECK(once->bytes_read() == kSize);
+}
+
+TEST_CASE("sources that overlap are compared if they have each byte at most 4 times on average") {
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+  const auto whole = std::make_shared<CountedBytes>(std::string(4 * kMiB, 'x'));
+  std::vector<ByteSource> parts;
+  const auto add = [&](std::uint64_t at) { parts.push_back(ByteSource(whole).slice(at, 3 * kMiB).value()); };
+  for (const std::uint64_t at :
+       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{3}, kMiB})
+    add(at);
+  // One at the place of another is not read.
+  for (int i = 0; i < 10; ++i) parts.push_back(parts[2]);
+  const auto first = first_equal(parts);
+  REQUIRE(first);
+  CHECK(*first == std::vector<std::uint32_t>(15));
+  add(4);
+  CHECK(error_of(first_equal(parts)) ==
+        containing("expected payloads that share 4194304 bytes at most 4 times on average, found more"));
 }
 
 TEST_CASE("two places are compared once, and one place with itself never") {

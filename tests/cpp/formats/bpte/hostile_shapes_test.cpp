@@ -90,16 +90,13 @@ TEST_CASE("tables are nested up to 64 deep, as FlatBuffers takes them, and not d
   CHECK(error_of(verify_nested(schema, 100'000)) == containing("nested at most 64 deep"));
 }
 
-TEST_CASE("a million tables, more than FlatBuffers' own verifier takes, are verified in seconds") {
+TEST_CASE("a million tables, more than FlatBuffers' own verifier takes, are verified") {
   Builder builder;
   std::vector<flatbuffers::Offset<bp::Value>> values;
   for (int i = 0; i < 1'000'001; ++i) values.push_back(bp::CreateValue(builder));
   const std::string file = bundle_of_inputs(builder, builder.CreateVector(values));
-  Findings findings;
-  const double taken = seconds([&] { findings = findings_of(file); });
-  MESSAGE(taken << " s");
-  CHECK(taken < 20);  // about 1 on the slowest machine, without sanitizers
-  CHECK(lines_of(findings.errors) == "method 'scale', test case 0: 1000001 inputs given, the method has 4\n");
+  CHECK(lines_of(findings_of(file).errors) ==
+        "method 'scale', test case 0: 1000001 inputs given, the method has 4\n");
   flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(file.data()), file.size());
   CHECK_FALSE(bp::VerifyBundledProgramBuffer(verifier));
 }
