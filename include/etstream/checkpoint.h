@@ -113,7 +113,8 @@ struct TensorDataOptions {
 };
 
 /// Describes the .ptd file of the tensors, in their order, for planning. Errors: kUnsupported for a type that
-/// ExecuTorch lacks, unless allow_opaque is set; read errors.
+/// ExecuTorch lacks, unless allow_opaque is set; read errors; with share_equal, kTooLarge if tensors of equal
+/// size overlap so that each byte would be read more than 4 times on average.
 [[nodiscard]] ETSTREAM_EXPORT Result<TensorData> describe_tensor_data(Checkpoint checkpoint,
                                                                       const TensorDataOptions& options = {});
 

@@ -40,7 +40,8 @@ struct FatContainer {
 /// Plans the file. The bytes are those that ExecuTorch's native backend packs (backends/native/fat_pte.py) if
 /// the alignment is 1 and either payloads are distinct or share_equal is false. Errors: kInvalidArgument for
 /// an invalid or repeated name, or an invalid alignment; kTooLarge over 65,536 payloads or 2^64 - 1 bytes;
-/// with share_equal, read errors.
+/// with share_equal, read errors, and kTooLarge if payloads of equal size overlap so that each byte would be
+/// read more than 4 times on average.
 [[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan(const FatContainer& container);
 
 }  // namespace etstream

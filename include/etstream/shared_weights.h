@@ -90,7 +90,8 @@ struct SharedWeightsPlan {
 ///
 /// Reads payloads of equal size, in bounded memory, and once more those without a name. Memory: that of
 /// plan(ProgramFile, ...) and about 200 bytes per constant. Errors: kInvalidArgument for fewer than two
-/// programs, or a least_size of 0; those of plan(ProgramFile, ProgramChanges).
+/// programs, or a least_size of 0; kTooLarge if payloads of equal size overlap so that each byte would be
+/// read more than 4 times on average; those of plan(ProgramFile, ProgramChanges).
 [[nodiscard]] ETSTREAM_EXPORT Result<SharedWeightsPlan> plan(const SharedWeights& description);
 
 }  // namespace etstream

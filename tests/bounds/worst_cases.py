@@ -222,6 +222,20 @@ def entries_of_one_model(size: int) -> bytes:
     return exported_program("k" * 32768, {f"t{i}": entry for i in range(size // 160)}, bytes(4))
 
 
+def views_of_one_storage(size: int) -> bytes:
+    """Returns a .pt2 file whose tensors are pairs of columns of one storage, each from the next byte on."""
+    rows = size // 8
+
+    def entry(offset: int) -> dict[str, object]:
+        sizes, strides = ([{"as_int": each} for each in pair] for pair in ((2, rows), (1, 2)))
+        place = {"sizes": sizes, "strides": strides, "storage_offset": {"as_int": offset}}
+        meta = {"dtype": 2, **place, "layout": 7}
+        return {"path_name": "w", "use_pickle": False, "tensor_meta": meta}
+
+    count = size // 400
+    return exported_program("model", {f"t{i}": entry(i) for i in range(count)}, bytes(2 * rows + count))
+
+
 def entries_of_one_archive(size: int) -> bytes:
     """Returns a .pt2 file whose tensors are all one file of torch.save with many members."""
     pickle = (b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x000"
@@ -354,6 +368,7 @@ KINDS: dict[str, Callable[[int], bytes]] = {
     "keys_of_one_segment_of_floats.ptd": keys_of_one_segment_of_floats,
     "entries_of_one_model.pt2": entries_of_one_model,
     "entries_of_one_archive.pt2": entries_of_one_archive,
+    "views_of_one_storage.pt2": views_of_one_storage,
     "nested_keys.json": nested_keys,
     "equal_keys.json": equal_keys,
     "backward_keys.json": backward_keys,

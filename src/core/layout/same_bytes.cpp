@@ -3,14 +3,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <numeric>
 #include <span>
+#include <string>
 #include <tuple>
 
 #include "core/base/try.h"
+#include "core/io/derived_storage.h"
 #include "core/io/file_budget.h"
 #include "core/io/read_pieces.h"
 
@@ -83,30 +86,55 @@ Result<void> find_equal(const std::vector<ByteSource>& sources, Samples samples,
   return {};
 }
 
+/// Calls `see` with each source that has the bytes from which those of `source` are made, or with itself.
+void for_each_origin(const ByteSource& source, const std::function<void(const ByteSource&)>& see) {
+  const auto* const derived = dynamic_cast<const DerivedStorage*>(source.place().storage);
+  if (derived == nullptr) return see(source);
+  derived->for_each_part([&](const ByteSource& part) { for_each_origin(part, see); });
+}
+
 using Places = std::map<SourcePlace, std::uint32_t>;
 
 /// Bounds how many bytes of each storage are read, as sources that overlap may have any number of bytes.
 class ReadingBudget {
  public:
   ReadingBudget(const Places& places, const std::vector<ByteSource>& sources) {
-    for (auto next = places.begin(); next != places.end();) {
-      const SourcePlace first = next->first;
-      const ByteSource& source = sources[next->second];
+    std::map<SourcePlace, std::string> origins;  // with their names
+    for (const auto& [place, index] : places) {
+      for_each_origin(sources[index], [&](const ByteSource& origin) {
+        if (!origins.contains(origin.place())) origins.emplace(origin.place(), origin.name());
+      });
+    }
+    for (auto next = origins.begin(); next != origins.end();) {
+      const auto& [first, name] = *next;
       std::uint64_t covered = 0;
-      for (std::uint64_t done = first.begin; next != places.end() && next->first.storage == first.storage;
-           ++next) {
+      for (std::uint64_t done = 0; next != origins.end() && next->first.storage == first.storage; ++next) {
         const SourcePlace& place = next->first;
         if (place.end <= done) continue;
         covered += place.end - std::max(place.begin, done);
         done = place.end;
       }
-      budgets_.try_emplace(first.storage, source.name(), covered);
+      budgets_.try_emplace(first.storage, name, covered);
     }
   }
 
-  /// Counts the bytes of a source at one of the places.
+  /// Counts the bytes from which the ends of a source at one of the places are made, which may be all.
+  Result<void> spend_ends(const ByteSource& source) {
+    Result<void> out;
+    for_each_origin(source, [&](const ByteSource& origin) {
+      if (!out || origin.place() == source.place()) return;
+      out = budgets_.at(origin.place().storage).spend(std::min(origin.size(), source.size()));
+    });
+    return out;
+  }
+
+  /// Counts all bytes of a source at one of the places.
   Result<void> spend(const ByteSource& source) {
-    return budgets_.at(source.place().storage).spend(source.size());
+    Result<void> out;
+    for_each_origin(source, [&](const ByteSource& origin) {
+      if (out) out = budgets_.at(origin.place().storage).spend(source.size());
+    });
+    return out;
   }
 
  private:
@@ -209,14 +237,15 @@ Result<std::vector<std::uint32_t>> first_equal(const std::vector<ByteSource>& so
   for (std::uint32_t i = 0; i < sources.size(); ++i) {
     if (first_at.try_emplace(sources[i].place(), i).second) ++places_of_size[sources[i].size()];
   }
+  ReadingBudget budget(first_at, sources);
   std::vector<Sample> samples;
   for (std::uint32_t i = 0; i < sources.size(); ++i) {
     if (places_of_size[sources[i].size()] == 1 || first_at[sources[i].place()] != i) continue;
+    ETSTREAM_TRY(budget.spend_ends(sources[i]));
     ETSTREAM_ASSIGN(const ContentHash hash, hash_ends(sources[i]));
     samples.push_back({sources[i].size(), hash, i});
   }
   std::ranges::sort(samples, {}, order_of);
-  ReadingBudget budget(first_at, sources);
   for (auto begin = samples.begin(); begin != samples.end();) {
     const auto end = std::find_if(begin, samples.end(), [&](const Sample& sample) {
       return sample.size != begin->size || sample.hash != begin->hash;

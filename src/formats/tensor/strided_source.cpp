@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "core/base/checked.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "core/io/derived_storage.h"
 
 namespace etstream {
 namespace {
@@ -184,7 +186,7 @@ std::vector<Axis> joined_axes(const StridedElements& elements) {
 
 /// Gathers the elements of `source` by windows. Each window has `rows_` indices of one axis, and all indices
 /// of the axes inside it. The last window of each row of windows may have fewer.
-class GatheredElements final : public ByteStorage {
+class GatheredElements final : public DerivedStorage {
  public:
   GatheredElements(ByteSource source, StridedElements elements, std::vector<Axis> axes, std::uint64_t size)
       : source_(std::move(source)), elements_(std::move(elements)), axes_(std::move(axes)), size_(size) {
@@ -201,8 +203,7 @@ class GatheredElements final : public ByteStorage {
 
   std::uint64_t size() const noexcept override { return size_; }
   std::string name() const override { return source_.name(); }
-  Result<void> check_unchanged() const override { return source_.check_unchanged(); }
-  bool lies_in(const FileIdentity& file) const override { return source_.lies_in(file); }
+  void for_each_part(const std::function<void(const ByteSource&)>& see) const override { see(source_); }
 
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
     while (!out.empty()) {
