@@ -86,8 +86,8 @@ class PartMatch {
   }
 
  private:
-  /// Adds the range of `content` that has the name in the base, if there is one. A tensor may have grown. Of
-  /// many parts of one name, looks at the first that are left.
+  /// Adds the range of `content` that has the name in the base, if there is one. A tensor may have grown.
+  /// Looks only at the first parts that are left of a name, as a file may have any number of one name.
   bool add(const FileContent& content, const std::string& name, std::vector<BaseRange>& out) {
     constexpr std::size_t kMostOfOneName = 16;
     const auto found = by_name_.find(name);
