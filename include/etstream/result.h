@@ -11,8 +11,7 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -20,6 +19,7 @@
 #include <variant>
 
 #include "etstream/advice.h"
+#include "etstream/export.h"
 
 namespace etstream {
 
@@ -54,37 +54,79 @@ struct Error {
   return full_message(error.message, error.advice, words);
 }
 
-/// A `T`, which is movable and not a reference, or an `Error`. Reading the value of a failed result, or the
-/// error of a good one, ends the program. value() of a temporary is itself a value, not a reference into the
-/// Result, so that `for (const auto& method : program.methods().value())` is sound.
+/// The part of a Result that its value does not matter to. It is compiled once, as nearly every function has
+/// Results.
+class ResultBase {
+ protected:
+  static ETSTREAM_EXPORT void move_error(Error* to, Error&& from) noexcept;
+  static ETSTREAM_EXPORT void copy_error(Error* to, const Error& from);
+  static ETSTREAM_EXPORT void destroy_error(Error* error) noexcept;
+
+  /// Ends the program: there is an error where a value is expected, or a value where an error is.
+  [[noreturn]] static ETSTREAM_EXPORT void end_without_value(const Error& error) noexcept;
+  [[noreturn]] static ETSTREAM_EXPORT void end_without_error() noexcept;
+};
+
+/// A `T`, which moves without exceptions and is no reference, or an `Error`. Reading the value of a failed
+/// result, or the error of a good one, ends the program. value() of a temporary is itself a value, not a
+/// reference into the Result, so that `for (const auto& method : program.methods().value())` is sound.
 template <class T>
-class [[nodiscard]] Result {
+class [[nodiscard]] Result : private ResultBase {
  public:
   /// The type of the value.
   using value_type = T;
 
   /// A success or a failure, so that a function can return either by itself.
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: converts on purpose
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: converts on purpose
+  Result(T value) : value_(std::move(value)), has_value_(true) {}  // NOLINT: converts on purpose
+  Result(Error&& error) noexcept : has_value_(false) { move_error(&error_, std::move(error)); }  // NOLINT
+  Result(const Error& error) : has_value_(false) { copy_error(&error_, error); }                 // NOLINT
+
+  Result(Result&& other) noexcept : has_value_(other.has_value_) { take(std::move(other)); }
+  Result(const Result& other) requires std::is_copy_constructible_v<T> : has_value_(other.has_value_) {
+    if (has_value_) {
+      std::construct_at(&value_, other.value_);
+    } else {
+      copy_error(&error_, other.error_);
+    }
+  }
+  Result& operator=(Result other) noexcept {
+    destroy();
+    has_value_ = other.has_value_;
+    take(std::move(other));
+    return *this;
+  }
+  ~Result() { destroy(); }
 
   /// Returns whether there is a value; otherwise there is an error.
-  [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
-  explicit operator bool() const noexcept { return has_value(); }
+  [[nodiscard]] bool has_value() const noexcept { return has_value_; }
+  explicit operator bool() const noexcept { return has_value_; }
 
   /// Returns the value. Ends the program if there is none.
-  T& value() & { return *checked_value(this); }
-  const T& value() const& { return *checked_value(this); }
-  T value() && { return std::move(*checked_value(this)); }
+  T& value() & {
+    if (!has_value_) end_without_value(error_);
+    return value_;
+  }
+  const T& value() const& {
+    if (!has_value_) end_without_value(error_);
+    return value_;
+  }
+  T value() && { return std::move(value()); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
-  T operator*() && { return std::move(*this).value(); }
-  T* operator->() { return checked_value(this); }
-  const T* operator->() const { return checked_value(this); }
+  T operator*() && { return std::move(value()); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
 
   /// Returns the error. Ends the program if there is a value.
-  Error& error() & { return *checked_error(this); }
-  const Error& error() const& { return *checked_error(this); }
-  Error&& error() && { return std::move(*checked_error(this)); }
+  Error& error() & {
+    if (has_value_) end_without_error();
+    return error_;
+  }
+  const Error& error() const& {
+    if (has_value_) end_without_error();
+    return error_;
+  }
+  Error&& error() && { return std::move(error()); }
 
   /// Returns `next(value)` if there is a value, otherwise the error. `next` returns a Result.
   template <class F>
@@ -94,24 +136,27 @@ class [[nodiscard]] Result {
   }
 
  private:
-  template <class Self>
-  static auto checked_value(Self* self) {
-    auto* value = std::get_if<0>(&self->state_);
-    if (!value) misuse("value() of a failed Result", self->error().message.c_str());
-    return value;
+  /// Takes the value or the error of another one, whose state this one has already.
+  void take(Result&& other) noexcept {
+    if (has_value_) {
+      std::construct_at(&value_, std::move(other.value_));
+    } else {
+      move_error(&error_, std::move(other.error_));
+    }
   }
-  template <class Self>
-  static auto checked_error(Self* self) {
-    auto* error = std::get_if<1>(&self->state_);
-    if (!error) misuse("error() of a Result that holds a value", "");
-    return error;
-  }
-  [[noreturn]] static void misuse(const char* what, const char* message) {
-    std::fprintf(stderr, "etstream: %s: %s\n", what, message);
-    std::abort();
+  void destroy() noexcept {
+    if (has_value_) {
+      std::destroy_at(&value_);
+    } else {
+      destroy_error(&error_);
+    }
   }
 
-  std::variant<T, Error> state_;
+  union {
+    T value_;
+    Error error_;
+  };
+  bool has_value_;
 };
 
 /// Success, which is the default, or an `Error`.
@@ -123,7 +168,8 @@ class [[nodiscard]] Result<void> : private Result<std::monostate> {
 
   /// A success or a failure, so that a function can return either by itself.
   Result() : Result<std::monostate>(std::monostate{}) {}
-  Result(Error error) : Result<std::monostate>(std::move(error)) {}  // NOLINT: converts on purpose
+  Result(Error&& error) noexcept : Result<std::monostate>(std::move(error)) {}  // NOLINT: converts on purpose
+  Result(const Error& error) : Result<std::monostate>(error) {}                 // NOLINT: converts on purpose
 
   using Result<std::monostate>::has_value;
   using Result<std::monostate>::operator bool;

@@ -30,4 +30,12 @@ class DerivedStorage : public ByteStorage {
   }
 };
 
+/// Calls `see` with each source that has the bytes from which those of `source` are made, or with `source`
+/// itself if it has bytes of its own.
+inline void for_each_origin(const ByteSource& source, const std::function<void(const ByteSource&)>& see) {
+  const auto* const derived = dynamic_cast<const DerivedStorage*>(source.place().storage);
+  if (derived == nullptr) return see(source);
+  derived->for_each_part([&](const ByteSource& part) { for_each_origin(part, see); });
+}
+
 }  // namespace etstream

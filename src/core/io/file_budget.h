@@ -19,6 +19,17 @@ namespace etstream {
 /// written against the size of the file, so that the work stays in proportion to the file.
 class FileBudget {
  public:
+  /// The most times that each byte may be used on average. ExecuTorch's writers share vtables, equal weights
+  /// and little else.
+  static constexpr std::uint64_t kMostSharing = 4;
+
+  /// Returns how many bytes of payloads may be read or written for a file of this size. Small files may share
+  /// as they like, such as one tensor under many names.
+  static std::uint64_t most_payloads(std::uint64_t file_size) {
+    constexpr std::uint64_t kFreePayloads = std::uint64_t{1} << 20;
+    return kFreePayloads + most_of(file_size);
+  }
+
   explicit FileBudget(const ByteSource& file) : FileBudget(file.name(), file.size()) {}
   /// A budget for a file that is all metadata, or for several files of this size together.
   FileBudget(std::string name, std::uint64_t size) : FileBudget(std::move(name), size, size) {}
@@ -26,7 +37,7 @@ class FileBudget {
       : name_(std::move(name)),
         file_size_(file_size),
         objects_left_(most_of(metadata_size)),
-        payloads_left_(kFreePayloads + most_of(file_size)) {}
+        payloads_left_(most_payloads(file_size)) {}
 
   /// Counts `bytes` of an object at `position` that are reached. Error: kCorrupt once they are too many.
   Result<void> reach(std::uint64_t position, std::uint64_t bytes) {
@@ -51,12 +62,6 @@ class FileBudget {
   }
 
  private:
-  /// The most times that each byte may be used on average. ExecuTorch's writers share vtables, equal weights
-  /// and little else.
-  static constexpr std::uint64_t kMostSharing = 4;
-  /// Small files may share as they like, such as one tensor under many names.
-  static constexpr std::uint64_t kFreePayloads = std::uint64_t{1} << 20;
-
   static std::uint64_t most_of(std::uint64_t size) {
     constexpr std::uint64_t kMostCounted = std::uint64_t{1} << 60;  // so that nothing overflows
     return kMostSharing * std::min(size, kMostCounted);

@@ -12,13 +12,10 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/derived_storage.h"
+#include "core/io/file_budget.h"
 
 namespace etstream {
 namespace {
-
-constexpr std::uint64_t kMostGrowth = 4;
-/// Small files may share as they like, such as one tensor under many names.
-constexpr std::uint64_t kFreeGrowth = std::uint64_t{1} << 20;
 
 std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) {
   return checked_add(a, b).value_or(std::numeric_limits<std::uint64_t>::max());
@@ -30,13 +27,17 @@ class Inputs {
   /// Returns whether the bytes of an output come from a storage; zeros come from none.
   bool add(const ByteSource& source) {
     const ByteStorage* const storage = source.place().storage;
-    if (storage == nullptr || storage == ByteSource::zeros(1).place().storage) return false;
-    if (const auto* const derived = dynamic_cast<const DerivedStorage*>(storage)) {
-      add_parts(*derived);
-    } else {
-      std::uint64_t& used = used_[storage];
-      used = capped_sum(used, source.size());
-    }
+    if (is_none(storage)) return false;
+    if (derived_.contains(storage)) return true;
+    for_each_origin(source, [&](const ByteSource& origin) {
+      const ByteStorage* const from = origin.place().storage;
+      if (from == storage) {
+        used_[from] = capped_sum(used_[from], source.size());
+      } else if (!is_none(from)) {
+        used_[from] = from->size();  // as the outputs take an unknown part of it
+        derived_.insert(storage);
+      }
+    });
     return true;
   }
 
@@ -56,14 +57,8 @@ class Inputs {
   }
 
  private:
-  void add_parts(const DerivedStorage& derived) {
-    if (!derived_.insert(&derived).second) return;
-    derived.for_each_part([this](const ByteSource& part) {
-      const ByteStorage* const storage = part.place().storage;
-      if (const auto* const inner = dynamic_cast<const DerivedStorage*>(storage)) return add_parts(*inner);
-      // The outputs take an unknown part of it, so all of it counts.
-      if (add(part)) used_[storage] = storage->size();
-    });
+  static bool is_none(const ByteStorage* storage) {
+    return storage == nullptr || storage == ByteSource::zeros(1).place().storage;
   }
 
   std::map<const ByteStorage*, std::uint64_t> used_;  // and how many bytes outputs take from each
@@ -78,16 +73,14 @@ Result<void> check_growth(std::span<const FilePlan* const> plans) {
       if (inputs.add(extent.source)) output = capped_sum(output, extent.size());
     }
   }
-  const std::uint64_t most =
-      checked_multiply(inputs.size(), kMostGrowth).value_or(std::numeric_limits<std::uint64_t>::max());
-  if (output <= capped_sum(most, kFreeGrowth)) return {};
+  if (output <= FileBudget::most_payloads(inputs.size())) return {};
   std::uint64_t size = 0;
   for (const FilePlan* const plan : plans) size = capped_sum(size, plan->size);
   return with_advice(
       error_in(ErrorCode::kTooLarge, inputs.name(),
                "expected output of at most {} times the {} that it is made from, where names share data, "
                "found {} ({} bytes)",
-               kMostGrowth, readable_size(inputs.size()), readable_size(size), size),
+               FileBudget::kMostSharing, readable_size(inputs.size()), readable_size(size), size),
       {AdviceTerm::kMaxDisk, text(" {} allows it", limit_for(size))});
 }
 

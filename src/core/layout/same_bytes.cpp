@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -84,13 +83,6 @@ Result<void> find_equal(const std::vector<ByteSource>& sources, Samples samples,
     first[sample.index] = firsts[number.first];
   }
   return {};
-}
-
-/// Calls `see` with each source that has the bytes from which those of `source` are made, or with itself.
-void for_each_origin(const ByteSource& source, const std::function<void(const ByteSource&)>& see) {
-  const auto* const derived = dynamic_cast<const DerivedStorage*>(source.place().storage);
-  if (derived == nullptr) return see(source);
-  derived->for_each_part([&](const ByteSource& part) { for_each_origin(part, see); });
 }
 
 using Places = std::map<SourcePlace, std::uint32_t>;

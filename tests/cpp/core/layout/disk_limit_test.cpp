@@ -11,6 +11,7 @@
 
 #include "core/layout/append.h"
 #include "formats/tensor/converted_floats.h"
+#include "formats/tensor/strided_source.h"
 #include "test_errors.h"
 #include "test_sources.h"
 
@@ -84,6 +85,14 @@ TEST_CASE("what is made from an input counts as bytes of it, however often it is
   CHECK(error_of(check({plan_of(sources)})) == containing("at most 4 times the 4.0 MiB"));
   sources.resize(2);
   CHECK(check({plan_of(sources)}));
+}
+
+TEST_CASE("elements that repeat count as the bytes that they are gathered from") {
+  const auto repeated = [](std::uint64_t count) {
+    return gather(file_of(4), {.item_size = 4, .sizes = {count}, .strides = {0}}).value();
+  };
+  CHECK(check({plan_of({repeated(kMiB / 4)})}));
+  CHECK(error_of(check({plan_of({repeated(kMiB / 2)})})) == containing("at most 4 times the 4 bytes"));
 }
 
 }  // namespace
