@@ -12,8 +12,8 @@
 //   if (!report) return report.error();
 //
 // The JSON is one object. Each key is a tensor's name, or a pattern of names in which each '*' matches one or
-// more characters other than '.'; the first rule that matches a tensor applies. The value says what becomes
-// of the tensor:
+// more characters other than '.'; the first rule that matches a tensor applies. At most 1024 keys have a '*'.
+// The value says what becomes of the tensor:
 //
 // - "layers.*.wv.weight": its new name, whose '*' stand for what those of the pattern matched, in order
 // - null: it is left out

@@ -191,6 +191,10 @@ Result<void> RenameRuleSet::add(RenameRule rule) {
       return make_error(ErrorCode::kInvalidArgument, "a name has more '*' than the pattern it is for");
     }
   }
+  if (pattern.stars() > 0 && patterns_.size() == kMostPatterns) {
+    return make_error(ErrorCode::kInvalidArgument, "expected at most {} patterns with '*', found more",
+                      kMostPatterns);
+  }
   if (!rules_by_pattern_.emplace(rule.pattern, rules.size()).second) {
     return make_error(ErrorCode::kInvalidArgument, "it comes twice");
   }

@@ -53,11 +53,14 @@ struct RenameRule {
 };
 
 struct RenameRuleSet {
+  /// The most rules whose pattern has '*', as each name is compared with all of them.
+  static constexpr std::size_t kMostPatterns = 1024;
+
   /// Returns the first rule that matches `name`, or null. `runs` gets the parts that its '*' stand for, if it
   /// has any.
   [[nodiscard]] const RenameRule* find(std::string_view name, std::vector<std::string_view>& runs) const;
-  /// Adds a rule. Error: kInvalidArgument for a pattern that comes twice, or a target with more '*' than its
-  /// pattern.
+  /// Adds a rule. Error: kInvalidArgument for a pattern that comes twice, a target with more '*' than its
+  /// pattern, or more than kMostPatterns.
   [[nodiscard]] Result<void> add(RenameRule rule);
   [[nodiscard]] bool has(std::string_view pattern) const { return rules_by_pattern_.contains(pattern); }
 

@@ -152,6 +152,17 @@ TEST_CASE("rules do not make many times as much of the tensors") {
   CHECK(apply(rules_of("{\"*\": [" + targets + "]}"), checkpoint));
 }
 
+TEST_CASE("a name is compared with at most 1024 patterns") {
+  const auto rules = [](int patterns) {
+    std::string out = R"({"a": "b")";
+    for (int i = 0; i < patterns; ++i) out += ", \"" + std::to_string(i) + ".*\": null";
+    return RenameRules::read(source_of(out + "}"));
+  };
+  CHECK(rules(1024));
+  CHECK(error_of(rules(1025)) ==
+        containing("rule '1024.*': expected at most 1024 patterns with '*', found more"));
+}
+
 TEST_CASE("a name is given unless the checkpoint has a tensor of another one") {
   const auto* const rules = R"({"in.*": ["e.*", {"key": "o.*", "unless": "head.*"}], "head.*": "o.*"})";
   CHECK(renamed(rules, {"in.w", "norm"}) == "e.w o.w norm");
