@@ -73,7 +73,7 @@ class PayloadExtractor final : public ValueReader {
                                    "segments[{}]: expected data of {} bytes as its size says, found {}{}", i,
                                    *sizes_[i], data.size(), has_data_[i] ? "" : ": the JSON has none");
       if (has_data_[i]) return error;
-      return with_advice(error, {"take it from the program (", AdviceTerm::kSegmentsFrom, ")"});
+      return with_advice(std::move(error), {"take it from the program (", AdviceTerm::kSegmentsFrom, ")"});
     }
     return {};
   }

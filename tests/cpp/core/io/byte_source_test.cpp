@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/text.h"
+#include "core/io/derived_storage.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_sources.h"
@@ -156,6 +157,21 @@ TEST_CASE("concatenations are not nested without end") {
   CHECK(text_of(*whole) == std::string(256, 'a'));
   CHECK(error_of(ByteSource::concatenation({*whole})) ==
         exactly("kTooLarge: a concatenation is nested more than 256 deep"));
+}
+
+TEST_CASE("a concatenation of one twice, of that twice, and so on, is walked once each") {
+  const ByteSource file = ByteSource(std::make_shared<RecordingStorage>(1));
+  ByteSource whole = file;
+  for (int depth = 0; depth < 60; ++depth) whole = ByteSource::concatenation({whole, whole}).value();
+  CHECK(whole.size() == std::uint64_t{1} << 60);
+  CHECK(whole.check_unchanged());
+  CHECK_FALSE(whole.lies_in({}));
+  int origins = 0;
+  for_each_origin(whole, [&](const ByteSource& origin) {
+    CHECK(origin.place() == file.place());
+    ++origins;
+  });
+  CHECK(origins == 2);
 }
 
 TEST_CASE("a concatenation passes on the error of the part that has one") {

@@ -43,8 +43,8 @@ std::string older_program(const std::function<void(ProgramT&)>& change = {}) {
   return finished(builder);
 }
 
-/// Returns the real program with named data beside its constants, described.
-ProgramDescription described(std::uint32_t alignment) {
+/// Returns the real program with named data beside its constants, and changed, described.
+ProgramDescription described(std::uint32_t alignment, const std::function<void(ProgramT&)>& change = {}) {
   ProgramT object;
   const std::string real = real_program();
   program::GetProgram(real.data())->UnPackTo(&object);
@@ -52,6 +52,7 @@ ProgramDescription described(std::uint32_t alignment) {
   object.named_data.back()->key = "named";
   object.named_data.back()->segment_index = 1;
   object.segments.push_back(std::make_unique<program::DataSegmentT>());
+  if (change) change(object);
   flatbuffers::FlatBufferBuilder builder;
   FinishProgramBuffer(builder, program::Program::Pack(builder, &object));
   const SegmentInfo constants = ProgramFile::open(file_of(real))->segments().value().at(0);
@@ -203,6 +204,16 @@ TEST_CASE("a constant that is nowhere, or not as long as its tensor, is found") 
   REQUIRE(shorter);
   CHECK(error_of(plan(*shorter->tensor_data)) ==
         containing("expected the 8 bytes of float32 [2, 1, 1, 1], found"));
+}
+
+TEST_CASE("a constant outside its segment is found, unless no tensor refers to it") {
+  const auto out = [](std::size_t piece) {
+    const auto change = [&](ProgramT& object) { object.constant_segment->offsets.at(piece) = 1'000'000; };
+    return plan(described(1, change), {.constants_out = ConstantsOut()});
+  };
+  CHECK(error_of(out(1)) == containing("expected piece 1, "));
+  CHECK(error_of(out(1)) == containing("found it at 1000000"));
+  CHECK(out(0));
 }
 
 TEST_CASE("two constants can't have one key, and constants can't move both ways") {
