@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/io/packed_bytes.h"
+#include "test_errors.h"
 #include "test_sources.h"
 
 namespace etstream::threaded_packed_file_test {
@@ -30,6 +31,41 @@ TEST_CASE("threads that unpack a bad file end") {
   std::string packed = packed_bytes(patterned(9 * kMiB));
   packed[packed.size() / 2] = static_cast<char>(~packed[packed.size() / 2]);
   CHECK(!read_through(packed, 4));
+}
+
+TEST_CASE("threads decode a large read, which begins and ends inside of pieces") {
+  // More pieces than the reader takes offsets at once.
+  std::string original(66 * kMiB + 1000, '\0');
+  for (std::size_t at = 0; at < original.size(); at += kMiB / 4 + 1)
+    original[at] = static_cast<char>(at % 251);
+  const auto source = unpacked(source_of(packed_bytes(original, 4)));
+  REQUIRE(source);
+  for (const auto& [offset, size] : {std::pair<std::size_t, std::size_t>{0, original.size()},
+                                     {kMiB, 4 * kMiB},
+                                     {kMiB, 4 * kMiB + 7},
+                                     {5, original.size() - 10}}) {
+    CAPTURE(offset);
+    std::string found(size, '?');
+    const auto read = source->read_at(offset, std::as_writable_bytes(std::span(found)));
+    REQUIRE_MESSAGE(read, read.error().message);
+    CHECK((found == original.substr(offset, size)));
+  }
+}
+
+TEST_CASE("a large read of a bad file ends with the error of the first bad piece") {
+  std::string packed = packed_bytes(patterned(9 * kMiB));
+  for (const std::size_t at : {packed.size() / 2, packed.size() / 3}) {
+    packed[at] = static_cast<char>(~packed[at]);
+  }
+  const auto source = unpacked(file_of(packed));
+  REQUIRE(source);
+  const auto error_from = [&](std::size_t offset, std::size_t size) {
+    std::vector<std::byte> out(size);
+    return error_of(source->read_at(offset, out));
+  };
+  const doctest::String of_large = error_from(0, source->size());
+  CHECK(of_large == error_from(2 * kMiB, 2 * kMiB));
+  CHECK(of_large != error_from(4 * kMiB, 2 * kMiB));
 }
 
 TEST_CASE("many threads read a packed file at once") {

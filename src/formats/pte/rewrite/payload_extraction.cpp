@@ -69,9 +69,9 @@ class PayloadExtractor final : public ValueReader {
         ETSTREAM_ASSIGN(data, program->file().slice(found[i].offset, found[i].size));
       }
       if (sizes_[i].value_or(data.size()) == data.size()) continue;
-      const Error error = error_in(ErrorCode::kInvalidArgument, name,
-                                   "segments[{}]: expected data of {} bytes as its size says, found {}{}", i,
-                                   *sizes_[i], data.size(), has_data_[i] ? "" : ": the JSON has none");
+      Error error = error_in(ErrorCode::kInvalidArgument, name,
+                             "segments[{}]: expected data of {} bytes as its size says, found {}{}", i,
+                             *sizes_[i], data.size(), has_data_[i] ? "" : ": the JSON has none");
       if (has_data_[i]) return error;
       return with_advice(std::move(error), {"take it from the program (", AdviceTerm::kSegmentsFrom, ")"});
     }

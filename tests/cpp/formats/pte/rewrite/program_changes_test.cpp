@@ -11,6 +11,7 @@
 
 #include "counted_bytes.h"
 #include "file_bytes.h"
+#include "files/origins/made_program.h"
 #include "program_generated.h"
 #include "test_errors.h"
 
@@ -356,6 +357,54 @@ TEST_CASE("a method that is dropped takes with it what it alone uses") {
         "5 constants, 2 data of delegates, named key_1 key_2 other");
   CHECK(left(0, {"first", "forward"}) ==
         "method last asks for key_2\n5 constants, 1 data of delegates, named key_2 other");
+}
+
+/// Returns a program of methods that each have an initial state, the piece of its number, described.
+ProgramDescription with_states(const std::vector<std::uint32_t>& numbers,
+                               const std::vector<std::uint64_t>& offsets = {0, 0, 16}) {
+  ProgramT object;
+  for (const std::uint32_t number : numbers) {
+    auto method = made::identity();
+    method->name = "state " + std::to_string(number);
+    made::add_tensor(*method, {"", {4}, "", ScalarType::kFloat32, made::Place::kInitialState}, number);
+    object.execution_plan.push_back(std::move(method));
+  }
+  object.mutable_data_segments.push_back(std::make_unique<program::SubsegmentOffsetsT>());
+  object.mutable_data_segments[0]->offsets = offsets;
+  object.segments.push_back(std::make_unique<program::DataSegmentT>());
+  flatbuffers::FlatBufferBuilder builder;
+  FinishProgramBuffer(builder, program::Program::Pack(builder, &object));
+  ProgramDescription out;
+  out.metadata = file_of(finished(builder));
+  out.segments = {{file_of(std::string(16, 'a') + std::string(16, 'b'))}};
+  return out;
+}
+
+TEST_CASE("a method that is dropped takes its initial state with it, if no other has that") {
+  const auto left = [](const ProgramDescription& program, const std::string& dropped) {
+    const auto made = plan(program, {.drop_methods = {dropped}});
+    REQUIRE_MESSAGE(made, made.error().message);
+    const std::string file = written(made->program);
+    CHECK(lines_of(findings_of(file).errors) == "");
+    ProgramT object;
+    program::GetProgram(file.data())->UnPackTo(&object);
+    std::string out;
+    const auto segments = ProgramFile::open(file_of(file))->segments().value();
+    for (const SegmentInfo& segment : segments) out += file.substr(segment.offset, segment.size);
+    for (const auto& pieces : object.mutable_data_segments) {
+      for (const std::uint64_t offset : pieces->offsets) out += " " + std::to_string(offset);
+    }
+    return out;
+  };
+  const std::string a(16, 'a');
+  const std::string b(16, 'b');
+  CHECK(left(with_states({1, 2, 0}), "state 0") == a + b + " 0 0 16");
+  CHECK(left(with_states({1, 2}), "state 1") == b + " 0 0");
+  CHECK(left(with_states({1, 2}), "state 2") == a + " 0 0");
+  CHECK(left(with_states({0, 1}, {0, 0}), "state 0") == a + b + " 0 0");
+  CHECK(left(with_states({0, 1}, {0, 0}), "state 1") == "");
+  CHECK(error_of(plan(with_states({1, 2}, {0, 0, 33}), {.drop_methods = {"state 1"}})) ==
+        containing("expected piece 2, 0 bytes, in its place in a segment of 32 bytes, found it at 33"));
 }
 
 TEST_CASE("a method that is not there can't be dropped, nor the last one") {

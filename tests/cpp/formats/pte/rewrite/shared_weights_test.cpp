@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <string>
@@ -15,6 +16,7 @@
 #include "etstream/program_weights.h"
 #include "etstream/tensor_data_file.h"
 #include "file_bytes.h"
+#include "files/origins/made_program.h"
 #include "program_generated.h"
 #include "test_errors.h"
 
@@ -308,6 +310,27 @@ TEST_CASE("delegates, and what is small, stay; equal ones are told") {
         "1 delegate OtherBackend: ExecuTorch loads a delegate from its program alone\n");
   const Shared all({{.constants = {{"w", 'x', {4}}}}, {.constants = {{"w", 'x', {4}}}}}, 1);
   CHECK(all.fills() == Fills{{"w", 'x'}});
+}
+
+TEST_CASE("an initial state stays in its program") {
+  const made::Program parts{
+      .constants = {
+          {std::string(800, 'w'), {200}, "w"},
+          {std::string(800, 's'), {200}, "state", ScalarType::kFloat32, made::Place::kInitialState}}};
+  const auto a = ProgramFile::open(file_of(made::file(parts)));
+  const auto b = ProgramFile::open(file_of(made::file({.constants = {parts.constants[0]}})));
+  REQUIRE(a);
+  REQUIRE(b);
+  const auto planned = plan(SharedWeights{.programs = {&*a, &*b}});
+  REQUIRE_MESSAGE(planned, planned.error().message);
+  const auto is_state = [](const ProgramData& data) {
+    return data.uses.front().label == "initial state 'state'";
+  };
+  REQUIRE(std::ranges::count_if(planned->data, is_state) == 1);
+  const ProgramData& data = *std::ranges::find_if(planned->data, is_state);
+  CHECK(data.uses.size() == 1);
+  CHECK(data.uses.front().kept == KeptBecause::kInitialState);
+  CHECK(data.size == 800);
 }
 
 TEST_CASE("weights move back in, those of a delegate too where a tensor has their key") {
