@@ -40,10 +40,11 @@ TEST_CASE("threads decode a large read, which begins and ends inside of pieces")
     original[at] = static_cast<char>(at % 251);
   const auto source = unpacked(source_of(packed_bytes(original, 4)));
   REQUIRE(source);
-  for (const auto& [offset, size] : {std::pair<std::size_t, std::size_t>{0, original.size()},
-                                     {kMiB, 4 * kMiB},
-                                     {kMiB, 4 * kMiB + 7},
-                                     {5, original.size() - 10}}) {
+  const std::pair<std::size_t, std::size_t> ranges[] = {
+      {0, original.size()}, {kMiB, 4 * kMiB}, {kMiB, 4 * kMiB + 7}, {5, original.size() - 10}};
+  for (const auto& range : ranges) {
+    const std::size_t offset = range.first;
+    const std::size_t size = range.second;
     CAPTURE(offset);
     std::string found(size, '?');
     const auto read = source->read_at(offset, std::as_writable_bytes(std::span(found)));
