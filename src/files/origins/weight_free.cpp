@@ -126,13 +126,14 @@ Result<std::string> as_mask(const Numbers& numbers, bool is_float) {
 }
 
 /// Follows the angle of a column of cosines or sines, which grows by the same step each row, at most by 1.
-/// Types of 16 bits know an angle badly, so that the step becomes exact only over many rows.
+/// Types of 16 bits know an angle badly, so that the step becomes exact only over many rows. Row 0, whose
+/// angle is 0, is not to be seen.
 class Angle {
  public:
   void see(std::uint64_t row, double value, bool is_cosine) {
     constexpr double kClear = 0.85;  // a value up to which it tells the angle well
     const bool is_clear = std::abs(value) < kClear;
-    if (row == 0 || (is_followed_ && !is_clear)) return;
+    if (is_followed_ && !is_clear) return;
     const double angle = is_cosine ? std::acos(value) : std::asin(value);
     const auto number = static_cast<double>(row);
     if (!is_followed_) {

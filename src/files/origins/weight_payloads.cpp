@@ -179,14 +179,23 @@ class PayloadReader {
       ETSTREAM_TRY(budget_.spend(delegate.data.size()));
       const std::string asker =
           text("method {}, delegate {} ({})", quote(graph.method), i, printable(delegate.backend));
-      ETSTREAM_ASSIGN(const auto constants, constants_of(delegate, asker));
-      if (constants) {
-        ETSTREAM_TRY(add_constants(delegate.data, *constants, asker));
+      const auto constants = constants_of(delegate, asker);
+      if (!constants) return in_program(constants.error());
+      if (*constants) {
+        ETSTREAM_TRY(add_constants(delegate.data, **constants, asker));
       } else {
         static_cast<void>(add({.label = asker, .name = {}, .data = delegate.data, .is_opaque = true}));
       }
     }
     return {};
+  }
+
+  /// Returns an error in the data of a delegate, with the offset in that, as one of the program's file.
+  Error in_program(const Error& in_delegate) const {
+    Error error = about(in_delegate, program_.file().name());
+    error.file = program_.file().name();
+    error.offset.reset();
+    return error;
   }
 
   /// Reads the constants of a delegate's graph; nothing if they can't be told from the rest of its data.

@@ -178,6 +178,7 @@ Result<ByteVector> FlatbufferText::compile(std::string_view json, const std::str
       return error_in(ErrorCode::kCorrupt, name, "expected JSON, found a zero byte at offset {}", zero);
     }
     ETSTREAM_ASSIGN(auto parser, state_->take_parser());
+    parser->opts.strict_json = false;  // as names need no quotes
     if (!parser->ParseJson(std::string(json).c_str(), name.c_str())) return parser_error(*parser);
     const auto built =
         std::as_bytes(std::span(parser->builder_.GetBufferPointer(), parser->builder_.GetSize()));

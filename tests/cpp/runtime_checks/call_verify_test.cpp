@@ -5,6 +5,7 @@
 
 #include "core/base/text.h"
 #include "etstream/tensor.h"
+#include "formats/pte/backends/made_xnnpack_payload.h"
 #include "runtime_checks/kernel_rules.h"
 #include "runtime_checks/method_calls.h"
 #include "runtime_checks/one_call_program.h"
@@ -33,6 +34,107 @@ TEST_CASE("null is taken where an argument is optional") {
   check_sound([](ExecutionPlanT& plan) {
     call(plan, "aten::clamp", "out", {kInput, kNone, kAlpha, kOutput, kOutput});
   });
+}
+
+/// Returns a list of these items: an empty one is none in a file.
+template <class List>
+List list_of(decltype(List::items) items) {
+  List out;
+  out.items = std::move(items);
+  return out;
+}
+
+/// Makes a call whose argument `number` holds this.
+template <class Held>
+Spoil call_with(const std::string& name, const std::string& overload, const std::vector<std::int32_t>& args,
+                std::size_t number, const Held& held) {
+  return [=](ExecutionPlanT& plan) {
+    auto all = args;
+    all[number] = static_cast<std::int32_t>(plan.values.size());
+    add_value(plan, Held(held));
+    call(plan, name, overload, all);
+  };
+}
+
+TEST_CASE("an optional double takes a double or null") {
+  const auto logit = [](auto held) {
+    return call_with("aten::logit", "out", {kInput, 0, kOutput, kOutput}, 1, held);
+  };
+  const std::string expected = "expected a double as argument 1 of aten::logit.out, found ";
+  check_sound(logit(DoubleT()));
+  check_sound(logit(NullT()));
+  check_found(expected + "an integer", logit(IntT()));
+  check_found(expected + "a boolean", logit(BoolT()));
+  check_found(expected + "a list of doubles", logit(list_of<DoubleListT>({0.5})));
+}
+
+TEST_CASE("a double takes no null") {
+  const auto distances = [](auto held) {
+    return call_with("aten::_pdist_forward", "out", {kInput, 0, kOutput, kOutput}, 1, held);
+  };
+  const std::string expected = "expected a double as argument 1 of aten::_pdist_forward.out, found ";
+  check_sound(distances(DoubleT()));
+  check_found(expected + "null", distances(NullT()));
+  check_found(expected + "an integer", distances(IntT()));
+}
+
+TEST_CASE("an optional boolean takes a boolean or null") {
+  const auto dropout = [](auto held) {
+    return [=](ExecutionPlanT& plan) {
+      const auto rate = static_cast<std::int32_t>(plan.values.size());
+      add_value(plan, DoubleT());
+      call_with("aten::native_dropout", "out", {kInput, rate, 0, kOutput, kOutput, kOutput}, 2, held)(plan);
+    };
+  };
+  const std::string expected = "expected a boolean as argument 2 of aten::native_dropout.out, found ";
+  check_sound(dropout(BoolT()));
+  check_sound(dropout(NullT()));
+  check_found(expected + "an integer", dropout(IntT()));
+  check_found(expected + "a list of booleans", dropout(list_of<BoolListT>({true})));
+}
+
+TEST_CASE("an optional string takes a string or null") {
+  const auto divided = [](std::int32_t mode) {
+    return [=](ExecutionPlanT& plan) {
+      call(plan, "aten::div", "out_mode", {kInput, kOther, mode, kOutput, kOutput});
+    };
+  };
+  const std::string expected = "expected a string as argument 2 of aten::div.out_mode, found ";
+  check_sound(divided(kText));
+  check_sound(divided(kNone));
+  check_found(expected + "an integer", divided(kAlpha));
+  check_found(expected + "a tensor", divided(kInput));
+}
+
+TEST_CASE("an optional list of doubles takes one or null") {
+  const auto enlarged = [](auto held) {
+    return call_with("aten::upsample_nearest2d", "vec_out", {kInput, kNone, 0, kOutput, kOutput}, 2, held);
+  };
+  const std::string expected =
+      "expected a list of doubles as argument 2 of aten::upsample_nearest2d.vec_out, found ";
+  check_sound(enlarged(list_of<DoubleListT>({2.0, 2.0})));
+  check_sound(enlarged(NullT()));
+  check_found(expected + "a list of integers", enlarged(list_of<IntListT>({kAlpha, kAlpha})));
+  check_found(expected + "a double", enlarged(DoubleT()));
+}
+
+TEST_CASE("each kind of parameter takes its own kinds of values") {
+  using enum pte::ValueKind;
+  const std::pair<Parameter, Kinds> all[] = {{Parameter::kDouble, kinds(kDouble)},
+                                             {Parameter::kOptionalDouble, kinds(kDouble, kNull)},
+                                             {Parameter::kBool, kinds(kBool)},
+                                             {Parameter::kOptionalBool, kinds(kBool, kNull)},
+                                             {Parameter::kString, kinds(kString)},
+                                             {Parameter::kOptionalString, kinds(kString, kNull)},
+                                             {Parameter::kDoubleList, kinds(kDoubleList)},
+                                             {Parameter::kOptionalDoubleList, kinds(kDoubleList, kNull)},
+                                             {Parameter::kBoolList, kinds(kBoolList)},
+                                             {Parameter::kReturn, kAnything},
+                                             {Parameter::kNone, kAnything}};
+  for (const auto& each : all) {
+    CAPTURE(static_cast<int>(each.first));
+    CHECK(kinds_taken(each.first) == each.second);
+  }
 }
 
 TEST_CASE("a call of more or fewer arguments than the operator has is found") {
@@ -161,22 +263,87 @@ TEST_CASE("memory that is freed though it is planned is found") {
               });
 }
 
+/// Adds a delegate with this data to a sound program.
+BackendDelegateT& add_delegate(ProgramT& object, const std::string& backend, const std::string& data) {
+  auto delegate = std::make_unique<BackendDelegateT>();
+  delegate->id = backend;
+  delegate->processed = std::make_unique<BackendDelegateDataReferenceT>();
+  delegate->processed->index = static_cast<std::uint32_t>(object.backend_delegate_data.size());
+  object.backend_delegate_data.push_back(std::make_unique<BackendDelegateInlineDataT>());
+  object.backend_delegate_data.back()->data.assign(data.begin(), data.end());
+  object.execution_plan[0]->delegates.push_back(std::move(delegate));
+  return *object.execution_plan[0]->delegates.back();
+}
+
 TEST_CASE("a delegate's compile spec without a key or a value is found") {
   const auto errors_with = [](const std::string& key, const std::string& value) {
     ProgramT object = sound_object();
-    object.backend_delegate_data.push_back(std::make_unique<BackendDelegateInlineDataT>());
-    auto delegate = std::make_unique<BackendDelegateT>();
-    delegate->id = "Backend";
-    delegate->processed = std::make_unique<BackendDelegateDataReferenceT>();
-    delegate->compile_specs.push_back(std::make_unique<CompileSpecT>());
-    delegate->compile_specs[0]->key = key;
-    delegate->compile_specs[0]->value.assign(value.begin(), value.end());
-    object.execution_plan[0]->delegates.push_back(std::move(delegate));
+    BackendDelegateT& delegate = add_delegate(object, "Backend", "");
+    delegate.compile_specs.push_back(std::make_unique<CompileSpecT>());
+    delegate.compile_specs[0]->key = key;
+    delegate.compile_specs[0]->value.assign(value.begin(), value.end());
     return exactly(lines_of(findings_of(packed(object)).errors));
   };
   CHECK(errors_with("key", "value") == "");
   CHECK(errors_with("", "value") == containing(": expected CompileSpec.key, found none\n"));
   CHECK(errors_with("key", "") == containing(": expected CompileSpec.value, found none\n"));
+}
+
+TEST_CASE("a delegate's data that is damaged is an error, and that of another beginning a warning") {
+  const auto findings_with = [](const std::string& backend, const std::string& data) {
+    ProgramT object = sound_object();
+    add_delegate(object, backend, data);
+    return findings_of(packed(object));
+  };
+  const Findings damaged = findings_with("VulkanBackend", std::string(4, '\0') + "VH00");
+  CHECK(lines_of(damaged.errors) ==
+        "bad: method 'forward', delegate 0 (VulkanBackend): offset 0: expected a header of 30 bytes, found "
+        "8\n");
+  CHECK(damaged.warnings.empty());
+  const Findings other = findings_with("VulkanBackend", "something else");
+  CHECK(other.ok());
+  CHECK(lines_of(other.warnings) ==
+        "bad: method 'forward', delegate 0 (VulkanBackend): expected data that begins with VH00 at offset "
+        "4\n");
+  for (const std::string backend : {"CudaBackend", "Backend"}) {
+    const Findings unknown = findings_with(backend, "something else");
+    CHECK(unknown.ok());
+    CHECK(unknown.warnings.empty());
+  }
+}
+
+TEST_CASE("a call of XNNPACK's delegate without an argument of its graph, or with a narrow one, is found") {
+  xnnpack_graph::XNNGraphT graph = made_xnnpack::empty_graph();
+  graph.num_externs = 2;
+  auto tensor = made_xnnpack::tensor_of(0, xnnpack_graph::XNNDatatype_xnn_datatype_fp16, {2}, 0);
+  tensor.external_id = 1;
+  tensor.flags = 1;
+  made_xnnpack::add_value(graph, tensor);
+  graph.xnodes.push_back(std::make_unique<xnnpack_graph::XNodeT>());
+  graph.xnodes[0]->xnode_union.type = xnnpack_graph::XNodeUnion_XNNSoftmax;
+  auto softmax = std::make_unique<xnnpack_graph::_XNNNode1x1T>();
+  softmax->output_id = UINT32_MAX;
+  graph.xnodes[0]->xnode_union.value = softmax.release();
+  const auto errors_with = [&](std::vector<std::int32_t> args, scalar_type::ScalarType dtype) {
+    ProgramT object = sound_object();
+    ExecutionPlanT& plan = *object.execution_plan[0];
+    add_delegate(object, "XnnpackBackend", made_xnnpack::payload_of(graph));
+    add_tensor(plan);
+    plan.values.back()->val.AsTensor()->scalar_type = dtype;
+    plan.inputs.push_back(7);
+    DelegateCallT called;
+    called.args = std::move(args);
+    add_call(plan, called);
+    return exactly(lines_of(findings_of(packed(object)).errors));
+  };
+  CHECK(errors_with({kInput, 7}, scalar_type::ScalarType_HALF) == "");
+  CHECK(errors_with({kInput, 7}, scalar_type::ScalarType_FLOAT) == "");
+  CHECK(errors_with({kInput, 7}, scalar_type::ScalarType_CHAR) ==
+        containing(": expected elements of 2 bytes in argument 1 of XnnpackBackend, found 1\n"));
+  CHECK(errors_with({7}, scalar_type::ScalarType_HALF) ==
+        containing(": expected more than 1 arguments of XnnpackBackend, found 1\n"));
+  CHECK(errors_with({kInput, kAlpha}, scalar_type::ScalarType_HALF) ==
+        containing(": expected a tensor as argument 1 of XnnpackBackend, found an integer\n"));
 }
 
 TEST_CASE("a jump on what is no condition, and memory that is freed of what is no tensor, are found") {

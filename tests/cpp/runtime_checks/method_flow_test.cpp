@@ -101,6 +101,35 @@ TEST_CASE("a number of each kind is told from the others") {
   });
 }
 
+TEST_CASE("an element of a tensor is a number of the kind that its dtype says") {
+  const auto read_as = [](scalar_type::ScalarType dtype) {
+    return [=](ExecutionPlanT& plan) {
+      plan.chains[0]->instructions.clear();
+      plan.values[kOther]->val.AsTensor()->scalar_type = dtype;
+      call(plan, "aten::_local_scalar_dense", "", {kOther, kAlpha});
+      call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
+    };
+  };
+  using namespace scalar_type;  // NOLINT: the names of dtypes
+  for (const auto dtype :
+       {ScalarType_BYTE, ScalarType_CHAR, ScalarType_SHORT, ScalarType_INT, ScalarType_LONG}) {
+    check_sound(read_as(dtype));
+  }
+  for (const auto dtype : {ScalarType_FLOAT, ScalarType_DOUBLE}) {
+    check_found("expected IntList.items of integers, found a double", read_as(dtype));
+  }
+  check_found("expected IntList.items of integers, found a boolean", read_as(ScalarType_BOOL));
+  check_sound(read_as(ScalarType_HALF));  // no kernel reads one
+}
+
+TEST_CASE("an element of a tensor that another value replaces may be of any kind") {
+  check_sound([](ExecutionPlanT& plan) {
+    move(plan, kInput, kOther);
+    call(plan, "aten::_local_scalar_dense", "", {kOther, kAlpha});
+    call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
+  });
+}
+
 TEST_CASE("a number that is one of two is of the kind of both") {
   const auto make = [](bool is_second, bool is_first) {
     return [=](ExecutionPlanT& plan) {

@@ -207,6 +207,112 @@ TEST_CASE("scales that are not all there are found") {
               [&](XNNGraphT& graph) { quantized(graph, 3, 2); });
 }
 
+/// Adds tensor 4, whose params these are.
+template <class Params>
+void add_quantized(XNNGraphT& graph, XNNDatatype datatype, std::vector<std::uint32_t> dims, Params params) {
+  XNNQuantizedTensorValueT value;
+  value.tensor_value = std::make_unique<XNNTensorValueT>(tensor_of(4, std::move(dims)));
+  value.tensor_value->datatype = datatype;
+  value.quant_params.Set(std::move(params));
+  graph.xvalues.push_back(std::make_unique<XValueT>());
+  graph.xvalues.back()->xvalue_union.Set(std::move(value));
+}
+
+TEST_CASE("scales by channel in a constant have 4 bytes each") {
+  const auto quantized = [](std::uint64_t size) {
+    return [=](XNNGraphT& graph) {
+      PerChannelQuantT params;
+      params.channel_dim = 1;
+      params.scale_buffer_idx = 3;
+      add_constant(graph, 0, size);
+      add_quantized(graph, XNNDatatype_xnn_datatype_qcint8, {3, 4}, params);
+    };
+  };
+  CHECK(findings_after(quantized(16)).ok());
+  check_found("expected a tensor of at most the 15 bytes of constant 3, found 16", quantized(15));
+}
+
+TEST_CASE("scales by group have 2 bytes each, one for so many elements of the first two dimensions") {
+  const auto grouped = [](std::uint64_t size, const std::vector<std::uint32_t>& dims, std::int32_t group,
+                          XNNDatatype datatype = XNNDatatype_xnn_datatype_qbint4, std::int32_t channel = 0) {
+    return [=](XNNGraphT& graph) {
+      PerChannelGroupQuantT params;
+      params.channel_dim = channel;
+      params.group_size = group;
+      params.scale_buffer_idx = 3;
+      add_constant(graph, 0, size);
+      add_quantized(graph, datatype, dims, params);
+    };
+  };
+  CHECK(findings_after(grouped(12, {3, 4}, 2)).ok());
+  check_found("expected a tensor of at most the 11 bytes of constant 3, found 12", grouped(11, {3, 4}, 2));
+  CHECK(findings_after(grouped(12, {3, 4, 5}, 2)).ok());
+  check_found("expected a tensor of at most the 11 bytes of constant 3, found 12", grouped(11, {3, 4, 5}, 2));
+  CHECK(findings_after(grouped(24, {3, 4}, 1)).ok());
+  check_found("expected a tensor of at most the 23 bytes of constant 3, found 24", grouped(23, {3, 4}, 1));
+  CHECK(findings_after(grouped(24, {3, 4}, 1, XNNDatatype_xnn_datatype_qcint4, 1)).ok());
+  check_found("expected a tensor of at most the 64 bytes of constant 3, found more",
+              grouped(64, {UINT32_MAX, UINT32_MAX}, 1));
+
+  const std::string expected = "expected 4-bit rows in groups of at least 1, found groups of ";
+  check_found(expected + "0", grouped(64, {3, 4}, 0));
+  check_found(expected + "-1", grouped(64, {3, 4}, -1));
+  check_found(expected + "2", grouped(64, {4}, 2));
+  check_found(expected + "2", grouped(64, {3, 4}, 2, XNNDatatype_xnn_datatype_qcint8));
+  check_found("expected a channel_dim from 0 to below 2, found 2",
+              grouped(64, {3, 4}, 2, XNNDatatype_xnn_datatype_qbint4, 2));
+}
+
+TEST_CASE("scales by group may be in the graph") {
+  const auto grouped = [](std::size_t scales) {
+    return [=](XNNGraphT& graph) {
+      PerChannelGroupQuantT params;
+      params.group_size = 2;
+      params.scale.assign(scales, 0.5F);
+      add_quantized(graph, XNNDatatype_xnn_datatype_qbint4, {3, 4}, params);
+    };
+  };
+  CHECK(findings_after(grouped(6)).ok());
+  check_found("expected 6 scales, found 5", grouped(5));
+}
+
+TEST_CASE("a quantized tensor without its parts is found") {
+  check_found("expected quant_params, found none", [](XNNGraphT& graph) {
+    add_quantized(graph, XNNDatatype_xnn_datatype_qint8, {1}, PerTensorQuantT());
+    graph.xvalues.back()->xvalue_union.AsXNNQuantizedTensorValue()->quant_params.Reset();
+  });
+  check_found("expected a tensor_value, found none", [](XNNGraphT& graph) {
+    add_quantized(graph, XNNDatatype_xnn_datatype_qint8, {1}, PerTensorQuantT());
+    graph.xvalues.back()->xvalue_union.AsXNNQuantizedTensorValue()->tensor_value.reset();
+  });
+}
+
+TEST_CASE("a graph of too many arguments, or a tensor of too many dimensions, is found") {
+  CHECK(findings_after([](XNNGraphT& graph) { graph.num_externs = 4096; }).ok());
+  check_found("expected at most 4096 num_externs, found 4097",
+              [](XNNGraphT& graph) { graph.num_externs = 4097; });
+  const auto deep = [](std::size_t dimensions) {
+    return
+        [=](XNNGraphT& graph) { add_tensor(graph, tensor_of(4, std::vector<std::uint32_t>(dimensions, 1))); };
+  };
+  CHECK(findings_after(deep(6)).ok());
+  check_found("expected at most 6 dims, found 7", deep(7));
+}
+
+TEST_CASE("a payload that can't be opened is one error, and one that can't be read is none") {
+  std::string payload = payload_of(sound_graph());
+  payload.resize(40);
+  Findings findings;
+  const auto arguments = verify_xnnpack(source_of(payload), "p", {}, findings);
+  REQUIRE(arguments);
+  CHECK(arguments->empty());
+  REQUIRE(findings.errors.size() == 1);
+  CHECK(findings.errors[0].message.starts_with("p: offset 10: expected a graph inside 40 bytes, found "));
+  findings = {};
+  CHECK(code_of(verify_xnnpack(failing(1000, 0), "p", {}, findings)) == "kIo");
+  CHECK(findings.ok());
+}
+
 TEST_CASE("a list that is shorter than its node's dimensions is found") {
   const auto transposed = [](std::uint32_t dimensions) {
     return [=](XNNGraphT& graph) {
@@ -219,6 +325,23 @@ TEST_CASE("a list that is shorter than its node's dimensions is found") {
   };
   CHECK(findings_after(transposed(2)).ok());
   check_found("expected perm of 3 dimensions or more, at most 6, found 2", transposed(3));
+}
+
+TEST_CASE("a list that is shorter than the dimensions of its node's input is found") {
+  const auto padded = [](const std::vector<std::uint32_t>& before, std::uint32_t input = 0) {
+    return [=](XNNGraphT& graph) {
+      XNNStaticConstantPadT node;
+      node.pre_paddings = before;
+      node.post_paddings = {0, 0};
+      node.input_id = input;
+      node.output_id = 3;
+      set_node(graph, XNodeUnion_XNNStaticConstantPad, node);
+    };
+  };
+  CHECK(findings_after(padded({1, 1})).ok());
+  CHECK(findings_after(padded({1}, 2)).ok());  // tensor 2 has one dimension
+  check_found("expected pre_paddings of 2 dimensions or more, at most 6, found 1", padded({1}));
+  check_found("expected input_id of a tensor, found 9", padded({1}, 9));
 }
 
 TEST_CASE("a convolution with more taps than its filter has is found") {

@@ -3,11 +3,15 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "core/base/text.h"
 #include "files/origins/made_network.h"
 #include "test_errors.h"
 
@@ -148,6 +152,13 @@ TEST_CASE("of equal tensors, as many payloads are meant in the order of their na
         "layers.10.w; or layers.1.w; or layers.2.w\n");
 }
 
+TEST_CASE("of equal tensors, a name comes before those that it begins, and after those that differ before") {
+  CHECK(lines(with_equals({"w.1", "w"}, {"", ""})) == "w; or w.1\nw.1; or w\n");
+  CHECK(lines(with_equals({"a.1.b", "a.1.a"}, {"", ""})) == "a.1.a; or a.1.b\na.1.b; or a.1.a\n");
+  CHECK(lines(with_equals({"a.12", "a.11"}, {"", ""})) == "a.11; or a.12\na.12; or a.11\n");
+  CHECK(lines(with_equals({"b.1", "a.2"}, {"", ""})) == "a.2; or b.1\nb.1; or a.2\n");
+}
+
 TEST_CASE("which of equal tensors is meant stays open where names and numbers do not say it") {
   const WeightOrigins origins = with_equals({"a", "b", "c"}, {"", ""});
   CHECK(lines(origins) == "a; or b; or c\na; or b; or c\n");
@@ -181,6 +192,135 @@ TEST_CASE("a bias that no tensor gives is weights, however few numbers it has, u
     program.delegates = {{"XnnpackBackend", payload_of(graph, made::floats(4, 1) + bias)}};
     CHECK(lines(explained(program, all)) == (number == 0 ? "w\nthe number 0\n" : "w\n\n"));
   }
+}
+
+/// The numbers of a batch norm of two channels.
+struct Norm {
+  std::vector<float> mean;
+  std::vector<float> variance;
+  std::vector<float> weight;
+  std::vector<float> bias;
+};
+
+/// The four tensors of a norm come one after another, from `first` on, as add_norm() adds them.
+NormStep step_of(std::size_t first, NormStep::Part part, float epsilon = 1e-5F) {
+  return {.part = part,
+          .mean = first,
+          .variance = first + 1,
+          .weight = first + 2,
+          .bias = first + 3,
+          .epsilon = epsilon,
+          .has_bias = false};
+}
+
+std::string epsilon_of(const NormStep& norm) {
+  return text("{} millionths", std::lround(norm.epsilon * 1e6F));
+}
+
+void add_norm(Checkpoint& to, const std::string& name, const Norm& norm) {
+  const auto add = [&](const std::string& part, const std::vector<float>& numbers) {
+    to.tensors.push_back(made::tensor(name + part, {2}, made::bytes_of_numbers(numbers)));
+  };
+  add(".running_mean", norm.mean);
+  add(".running_var", norm.variance);
+  add(".weight", norm.weight);
+  add(".bias", norm.bias);
+}
+
+/// A norm that gives the same bias with each epsilon, and as a convolution too: it computes without rounding.
+/// Its bias is that of the weights before it, 1 - 3 and 2 + 10.
+const Norm kExactNorm = {{0x1p20F, -0x1p21F}, {0x1p40F, 0x1p40F}, {3, 5}, {1, 2}};
+
+/// Describes the ways to the bias that a node adds behind these weights, of these sizes, a line each.
+std::string ways_to_bias(const Checkpoint& checkpoint, const std::vector<std::uint32_t>& sizes,
+                         const std::string& weights, const std::string& bias) {
+  using namespace made_xnnpack;   // NOLINT: their names are what this is about
+  using namespace xnnpack_graph;  // NOLINT
+  XNNGraphT graph = empty_graph();
+  add_value(graph,
+            tensor_of(1, XNNDatatype_xnn_datatype_fp32, sizes, add_inner_constant(graph, 0, weights.size())));
+  add_value(graph, tensor_of(2, XNNDatatype_xnn_datatype_fp32, {2},
+                             add_inner_constant(graph, weights.size(), bias.size())));
+  if (sizes.size() == 2) {
+    add_linear(graph, 1, 2, 9);
+  } else {
+    add_convolution(graph, 1, 2, 9);
+  }
+  made::Program program;
+  program.delegates = {{"XnnpackBackend", payload_of(graph, weights + bias)}};
+  const auto payloads = explain_payloads(made::opened(made::file(program)), {}, checkpoint);
+  REQUIRE_MESSAGE(payloads, full_message(payloads.error()));
+  REQUIRE(payloads->size() == 2);
+  CHECK_FALSE((*payloads)[0].steps.empty());
+  std::string out;
+  for (const WeightSteps& way : (*payloads)[1].steps) {
+    REQUIRE(way.size() == 1);
+    REQUIRE(way[0].steps.size() == 1);
+    const auto& norm = std::get<NormStep>(way[0].steps[0]);
+    const char* const part = norm.part == NormStep::Part::kBias         ? "bias"
+                             : norm.part == NormStep::Part::kLinearBias ? "linear bias"
+                                                                        : "bias as a convolution";
+    out += text("{}: {} by {}, {}\n", checkpoint.tensors[way[0].tensor].name, part,
+                checkpoint.tensors[norm.mean].name, epsilon_of(norm));
+  }
+  return out;
+}
+
+TEST_CASE("a bias has the batch norm of its weights, where another gives it too") {
+  // Half the mean and twice the factor make the same bias.
+  Checkpoint all;
+  add_norm(all, "m", {{0.25F, -0.125F}, {1.5F, 2.25F}, {1.5F, -2.5F}, {0.5F, 1}});
+  add_norm(all, "n", {{0.5F, -0.25F}, {1.5F, 2.25F}, {0.75F, -1.25F}, {0.5F, 1}});
+  all.tensors.push_back(made::tensor("w", {2, 3}, made::floats(6, 1)));
+  const std::string bias = made::bytes_after(all, 0, {step_of(0, NormStep::Part::kLinearBias)});
+  CHECK(bias == made::bytes_after(all, 4, {step_of(4, NormStep::Part::kLinearBias)}));
+  for (const std::size_t norm : {0U, 4U}) {
+    const std::string weights = made::bytes_after(all, 8, {step_of(norm, NormStep::Part::kWeights)});
+    CHECK(ways_to_bias(all, {2, 3}, weights, bias) ==
+          (norm == 0 ? "m.running_mean: linear bias by m.running_mean, 10 millionths\n"
+                     : "n.running_mean: linear bias by n.running_mean, 10 millionths\n"));
+  }
+}
+
+TEST_CASE("a bias has the epsilon of its weights, where another gives it too") {
+  // The first channel has no mean, and the variance of the second is so large that no epsilon counts.
+  Checkpoint all;
+  add_norm(all, "n", {{0, 0.5F}, {0.01F, 1e8F}, {0.75F, -1.25F}, {0.5F, 0}});
+  all.tensors.push_back(made::tensor("w", {2, 3}, made::floats(6, 1)));
+  for (const float epsilon : {1e-5F, 1e-3F, 2e-5F}) {
+    const std::string weights = made::bytes_after(all, 4, {step_of(0, NormStep::Part::kWeights, epsilon)});
+    const std::string bias = made::bytes_after(all, 0, {step_of(0, NormStep::Part::kLinearBias)});
+    CHECK(bias == made::bytes_after(all, 0, {step_of(0, NormStep::Part::kLinearBias, epsilon)}));
+    CHECK(ways_to_bias(all, {2, 3}, weights, bias) ==
+          text("n.running_mean: linear bias by n.running_mean, {}\n", epsilon_of(step_of(0, {}, epsilon))));
+  }
+}
+
+TEST_CASE(
+    "a bias is that of a linear layer, of a convolution, or of a norm that became one, as its weights") {
+  Checkpoint all;
+  add_norm(all, "n", kExactNorm);
+  all.tensors.push_back(made::tensor("linear", {2, 3}, made::floats(6, 1)));
+  all.tensors.push_back(made::tensor("convolution", {2, 3, 1, 1}, made::floats(6, 2)));
+  const std::string bias = made::bytes_of_numbers(std::vector<float>{-2, 12});
+  const auto weights = [&](std::size_t tensor, NormStep::Part part) {
+    return made::bytes_after(all, tensor, {step_of(0, part)});
+  };
+  CHECK(ways_to_bias(all, {2, 3}, weights(4, NormStep::Part::kWeights), bias) ==
+        "n.running_mean: linear bias by n.running_mean, 10 millionths\n");
+  CHECK(ways_to_bias(all, {2, 1, 1, 3}, weights(5, NormStep::Part::kWeights), bias) ==
+        "n.running_mean: bias by n.running_mean, 10 millionths\n");
+  CHECK(ways_to_bias(all, {1, 1, 1, 2}, weights(2, NormStep::Part::kAsConvolution), bias) ==
+        "n.bias: bias as a convolution by n.running_mean, 10 millionths\n");
+}
+
+TEST_CASE("a bias with a batch norm behind weights without one keeps all ways to it") {
+  Checkpoint all;
+  add_norm(all, "n", kExactNorm);
+  all.tensors.push_back(made::tensor("w", {2, 3}, made::floats(6, 1)));
+  const std::string ways =
+      ways_to_bias(all, {2, 3}, made::floats(6, 1), made::bytes_of_numbers(std::vector<float>{-2, 12}));
+  CHECK(std::ranges::count(ways, '\n') == 3 * 5);  // each part with each epsilon
 }
 
 TEST_CASE("a payload of no elements needs no weights") {

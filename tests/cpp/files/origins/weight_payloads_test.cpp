@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "files/origins/made_network.h"
+#include "formats/pte/backends/made_vulkan_payload.h"
 #include "test_errors.h"
 
 namespace etstream::weight_payloads_test {
@@ -169,6 +170,29 @@ TEST_CASE("data of other backends is opaque") {
   builder.Finish(XNNGraph::Pack(builder, &graph), "XN01");
   program.delegates = {{"XnnpackBackend", finished(builder)}};
   CHECK(labels(read(made::file(program))) == "method 'forward', delegate 0 (XnnpackBackend): opaque\n");
+}
+
+TEST_CASE("the constants of Vulkan's graphs are payloads") {
+  vulkan_graph::VkGraphT graph;
+  made_vulkan::add_bytes(graph.constants, "key", made_vulkan::kNamed, 8);
+  made_vulkan::add_bytes(graph.constants, "", 4, 8);
+  made_vulkan::add_bytes(graph.shaders, "", 0, 4);
+  made_vulkan::add_tensor(graph, 1, vulkan_graph::VkDataType_INT32, {2});
+  made_vulkan::add_tensor(graph, 0, vulkan_graph::VkDataType_FLOAT32, {2});
+  made::Program program;
+  program.named_data = {{"key", made::floats(2, 1)}};
+  const std::string payload = made_vulkan::payload_of(graph, "codeintegers");
+  program.delegates = {{"VulkanBackend", payload}};
+  const auto payloads = read(made::file(program));
+  CHECK(labels(payloads) ==
+        "constant 0 in method 'forward', delegate 0 (VulkanBackend) (key): float32 [2]\n"
+        "constant 1 in method 'forward', delegate 0 (VulkanBackend): int32 [2]\n");
+  CHECK(text_of(payloads[0].data) == made::floats(2, 1));
+  CHECK(text_of(payloads[1].data) == "integers");
+  program.delegates = {{"VulkanBackend", "compiled"}};
+  CHECK(refused(program) ==
+        "kCorrupt: bad: method 'forward', delegate 0 (VulkanBackend): offset 4: expected VH00, found another "
+        "beginning");
 }
 
 TEST_CASE("a layout that does not fit the data is not taken from a graph") {

@@ -128,15 +128,22 @@ TEST_CASE("JSON becomes the flatbuffer and the text that FlatBuffers makes with 
   CHECK(Loaded("table T {} root_type T;").text.file_extension() == "bin");
 }
 
+TEST_CASE("names need no quotes, whatever was made text before") {
+  const Loaded loaded("table T { of: int; } root_type T;");
+  const Bytes flatbuffer = compiled(loaded.text, "{of: 1,}");
+  REQUIRE(loaded.text.decompile(flatbuffer, {.identifier = false}).value() == "{\n  \"of\": 1\n}\n");
+  CHECK((compiled(loaded.text, "{of: 1,}") == flatbuffer));
+}
+
 /// A table for each type of key, and one with vectors of them.
 constexpr const char* kKeyed = R"(
 struct S { before: byte; k: short (key); v: int; }
 table String { v: int; k: string (key); } table Byte { k: byte (key); v: int; } table Bool { k: bool (key); v: int; }
 table Long { k: long = -3 (key); v: int; } table Ulong { k: ulong = 7 (key); v: int; }
-table Int { v: int; k: int (key); } table Ushort { k: ushort (key); v: int; }
+table Int { v: int; k: int (key); } table Uint { k: uint (key); v: int; } table Ushort { k: ushort (key); v: int; }
 table Float { k: float (key); v: int; } table Double { k: double (key); v: int; }
 union Any { Root, S, Text: string }
-table Root { string: [String]; byte: [Byte]; bool: [Bool]; long: [Long]; ulong: [Ulong]; int: [Int];
+table Root { string: [String]; byte: [Byte]; bool: [Bool]; long: [Long]; ulong: [Ulong]; int: [Int]; uint: [Uint];
              ushort: [Ushort]; float: [Float]; double: [Double]; s: [S]; any: Any; anys: [Any]; one: Root; more: [Root]; }
 root_type Root;
 )";
@@ -145,7 +152,7 @@ root_type Root;
 std::string keyed_object(std::mt19937& random, const std::string& more) {
   std::string out = "{" + more;
   for (const std::string field :
-       {"string", "byte", "bool", "long", "ulong", "int", "ushort", "float", "double", "s"}) {
+       {"string", "byte", "bool", "long", "ulong", "int", "uint", "ushort", "float", "double", "s"}) {
     out += (out == "{" ? "" : ",") + field + ": [";
     for (std::uint64_t i = random() % 40; i > 0; --i) {
       const bool is_unsigned = field.starts_with('u');
@@ -172,6 +179,42 @@ TEST_CASE("vectors are sorted by their keys as flatc sorts them, equal ones in i
         random, "any_type: \"Root\", any: " + inner + ", anys_type: [\"Text\", \"Root\"], anys: [\"t\", " +
                     inner + "], one: " + inner + ", more: [{}, " + inner + "]");
     CHECK((compiled(loaded.text, json) == judge.compiled(json)));
+  }
+}
+
+TEST_CASE("keys are compared with all of their bits and with their sign") {
+  const Loaded loaded(kKeyed);
+  Judge judge(kKeyed);
+  struct Row {
+    std::string field;
+    std::vector<std::string> in_order;
+  };
+  for (const Row& row :
+       {Row{"byte", {"-128", "-1", "0", "127"}}, Row{"s", {"-32768", "-256", "-1", "0", "1", "256", "32767"}},
+        Row{"ushort", {"0", "1", "256", "32768", "65535"}},
+        Row{"int", {"-2147483648", "-65536", "-256", "-1", "0", "1", "256", "65536", "2147483647"}},
+        Row{"uint", {"0", "1", "256", "65536", "2147483648", "4294967295"}},
+        Row{"long", {"-9223372036854775808", "-4294967296", "-1", "0", "1", "4294967296"}},
+        Row{"ulong", {"0", "1", "4294967296", "9223372036854775808", "18446744073709551615"}},
+        Row{"float", {"-1e30", "-0.5", "0", "0.25", "0.5", "256"}},
+        Row{"double", {"-1e300", "-0.5", "0", "1e-300", "0.5", "256"}}}) {
+    CAPTURE(row.field);
+    std::string json;
+    for (std::size_t rank = row.in_order.size(); rank > 0; --rank) {
+      json += json.empty() ? "" : ",";
+      json += R"({"k": )" + row.in_order[rank - 1] + R"(, "v": )" + std::to_string(rank);
+      json += row.field == "s" ? R"(, "before": 1})" : "}";
+    }
+    json = R"({")" + row.field + R"(": [)" + json + "]}";
+    const Bytes sorted = compiled(loaded.text, json);
+    CHECK((sorted == judge.compiled(json)));
+    const auto text = loaded.text.decompile(sorted, {.identifier = false});
+    REQUIRE_MESSAGE(text, text.error().message);
+    int rank = 0;
+    for (std::size_t at = 0; (at = text->find("\"v\": ", at + 1)) != std::string::npos;) {
+      CHECK(std::atoi(text->c_str() + at + 5) == ++rank);
+    }
+    CHECK(rank == static_cast<int>(row.in_order.size()));
   }
 }
 

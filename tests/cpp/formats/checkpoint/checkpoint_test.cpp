@@ -116,6 +116,46 @@ TEST_CASE("merging keeps the order, and a name that comes again once") {
   CHECK(code_of(merged_of_both()) == "kIo");
 }
 
+TEST_CASE("tensors of one name that differ in their layouts are told with both") {
+  const auto merged = [](CheckpointTensor a, CheckpointTensor b) {
+    a.name = b.name = "w";
+    Checkpoint one;
+    one.tensors = {std::move(a)};
+    Checkpoint two;
+    two.tensors = {std::move(b)};
+    auto joined = join({one, two});
+    REQUIRE(joined);
+    return error_of(merge(*joined));
+  };
+  const std::string error = "kInvalidArgument: tensor 'w' is in memory and in memory with other layouts: ";
+  const CheckpointTensor four = bytes_tensor("", "1234");
+  const CheckpointTensor square = {"", "U8", TensorLayout{ScalarType::kUInt8, {2, 2}, {0, 1}},
+                                   source_of("1234")};
+  const CheckpointTensor one = {"", "I32", TensorLayout{ScalarType::kInt32, {1}, {0}}, source_of("1234")};
+  const CheckpointTensor opaque = {"", "Q4_0", std::nullopt, source_of("1234")};
+  const CheckpointTensor untyped = {"", "", std::nullopt, source_of("1")};
+  const CheckpointTensor shaped = {"", "F4", std::nullopt, source_of("1234"),
+                                   std::vector<std::uint64_t>{2, 4}};
+  CHECK(merged(four, four) == "no error");
+  CHECK(merged(four, square) == exactly(error + "uint8 [4] and uint8 [2, 2]"));
+  CHECK(merged(one, four) == exactly(error + "int32 [1] and uint8 [4]"));
+  CHECK(merged(four, opaque) == exactly(error + "uint8 [4] and Q4_0 without a layout, of 4 bytes"));
+  CHECK(merged(opaque, four) == exactly(error + "Q4_0 without a layout, of 4 bytes and uint8 [4]"));
+  CHECK(merged(opaque, opaque) == "no error");
+  CHECK(merged(untyped, opaque) ==
+        exactly(error + "data without a layout, of 1 byte and Q4_0 without a layout, of 4 bytes"));
+  CheckpointTensor longer = shaped;
+  longer.shape = std::vector<std::uint64_t>{4, 2};
+  CHECK(merged(shaped, shaped) == "no error");
+  CHECK(merged(shaped, longer) ==
+        exactly(error + "F4 without a layout but [2, 4], of 4 bytes and F4 without a "
+                        "layout but [4, 2], of 4 bytes"));
+  CheckpointTensor short_one = opaque;
+  short_one.data = source_of("123");
+  CHECK(merged(opaque, short_one) ==
+        exactly(error + "Q4_0 without a layout, of 4 bytes and Q4_0 without a layout, of 3 bytes"));
+}
+
 TEST_CASE("floating-point tensors are converted by the last rule that they match, others stay") {
   Checkpoint checkpoint;
   const std::string one("\0\0\x80\x3f", 4);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/text.h"
+#include "core/io/file_budget.h"
 #include "etstream/torch_file.h"
 #include "etstream/write.h"
 #include "file_bytes.h"
@@ -117,6 +118,95 @@ TEST_CASE("an exported program has its weights and its constants") {
   REQUIRE(tensors.size() == 2);
   CHECK(text_of(tensors.at("scale").data) == floats({0, 1, 2}));
   CHECK(text_of(tensors.at("shift").data) == floats({1, 1}));
+}
+
+/// Returns an archive of torch.export.save, whose weights these entries describe, with members beside that.
+std::string exported(const std::string& entries, const ZipMembers& members) {
+  ZipMembers all = {{"m/archive_format", "pt2"},
+                    {"m/data/weights/model_weights_config.json", R"({"config": {)" + entries + "}}"}};
+  for (const auto& [name, data] : members) all.emplace_back("m/data/weights/" + name, data);
+  return zip_of(all);
+}
+
+std::string pickled_entry(const std::string& name, const std::string& member) {
+  return "\"" + name + R"(": {"path_name": ")" + member + R"(", "use_pickle": true})";
+}
+
+TEST_CASE("a pickled tensor of an exported program is the one tensor of a file of torch.save") {
+  const std::string one = torch_file(whole(dict("U\1a" + small_tensor())), {{"data/0", kEight}});
+  const auto tensors = tensors_of(source_of(
+      exported(pickled_entry("w", "weight_0") + "," + pickled_entry("v", "weight_0"), {{"weight_0", one}})));
+  REQUIRE(tensors.size() == 2);
+  for (const std::string name : {"v", "w"}) {
+    CHECK(tensors.at(name).layout == TensorLayout{ScalarType::kFloat32, {2}, {0}});
+    CHECK(tensors.at(name).type == "float32");
+    CHECK(text_of(tensors.at(name).data) == kEight);
+  }
+}
+
+TEST_CASE("a pickled object of an exported program that is no tensor, or several, is refused") {
+  const auto error = [](const std::string& member) {
+    return error_of(
+        open_torch_file(source_of(exported(pickled_entry("w", "weight_0"), {{"weight_0", member}}))));
+  };
+  const std::string refused =
+      "kUnsupported: memory: 'w' is not a tensor, expected one in 'data/weights/weight_0'";
+  const ZipMembers data = {{"data/0", kEight}};
+  const std::string t = small_tensor();
+  CHECK(error(torch_file(whole(t), data)) == "no error");
+  CHECK(error(torch_file(whole(dict("U\1a" + t + "U\1b" + t)), data)) == exactly(refused));
+  CHECK(error(torch_file(whole("N"), data)) == exactly(refused));
+  CHECK(error(zip_of({{"archive/version", "3\n"}})) == exactly(refused));
+  CHECK(error("no archive") == containing("expected the end record of a zip archive"));
+  CHECK(error(torch_file(whole(t), {})) ==
+        containing("expected 8 bytes for tensor 'tensor' as data/0, found no such member"));
+}
+
+TEST_CASE("pickled tensors that share a member are read as often as the file's size allows") {
+  constexpr std::uint64_t kSize = 300'000;
+  const std::string one = torch_file(whole(small_tensor()), {{"data/0", kEight + std::string(kSize, 'x')}});
+  const auto shared = [&](int times) {
+    std::string entries;
+    for (int i = 0; i < times; ++i) {
+      entries += (i == 0 ? "" : ",") + pickled_entry(std::to_string(i), "weight_0");
+    }
+    return exported(entries, {{"weight_0", one}});
+  };
+  const auto most = static_cast<int>(FileBudget::most_payloads(shared(1).size()) / one.size());
+  CHECK(most == 7);
+  const auto tensors = open_torch_file(source_of(shared(most)));
+  REQUIRE_MESSAGE(tensors, tensors.error().message);
+  CHECK(tensors->size() == 7);
+  const std::string more = shared(most + 1);
+  CHECK(error_of(open_torch_file(source_of(more))) ==
+        exactly(text("kTooLarge: memory: expected payloads that share {} bytes at most 4 times on average, "
+                     "found more",
+                     more.size())));
+}
+
+TEST_CASE("tensors of an exported program that are not described, or not there, are refused") {
+  const auto error = [](const std::string& entries) {
+    return error_of(open_torch_file(source_of(exported(entries, {{"weight_0", kEight}}))));
+  };
+  const auto entry = [](const std::string& meta) {
+    return R"("w": {"path_name": "weight_0", "use_pickle": false, "tensor_meta": )" + meta + "}";
+  };
+  const std::string sizes = R"("sizes": [{"as_int": 2}], "strides": [{"as_int": 1}])";
+  const std::string floats = R"({"dtype": 7, )" + sizes;
+  CHECK(error(entry(floats + "}")) == "no error");
+  CHECK(error(entry(floats + R"(, "layout": 7})")) == "no error");
+  CHECK(error(entry(floats + R"(, "layout": 6})")) == containing("expected a strided layout, 7"));
+  CHECK(error(entry(floats + R"(, "layout": "7"})")) == containing("expected a strided layout, 7"));
+  CHECK(error(entry(R"({"dtype": 7, "sizes": [{"as_int": -1}]})")) ==
+        containing("expected an integer that is not negative as as_int"));
+  const std::string no_tensor =
+      "kUnsupported: memory: 'w' is not a tensor, expected one in 'data/weights/weight_0'";
+  CHECK(error(entry("null")) == exactly(no_tensor));
+  CHECK(error(entry("{" + sizes + "}")) == exactly(no_tensor));
+  CHECK(error(R"("w": {"path_name": "weight_1"})") ==
+        exactly("kCorrupt: memory: expected member 'data/weights/weight_1' for tensor 'w', found none"));
+  CHECK(error(entry(floats + "}") + "," + entry(floats + "}")) ==
+        exactly("kCorrupt: memory: tensor 'w' comes twice"));
 }
 
 TEST_CASE("names are joined by dots, and what is no tensor is left aside") {

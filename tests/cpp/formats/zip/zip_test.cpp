@@ -346,6 +346,55 @@ TEST_CASE("64-bit end records that other readers refuse are refused") {
     put(bad, record + 56 + 16, disks);
     CHECK(error_of(read_zip(source_of(bad))) == containing("kUnsupported: memory: "));
   }
+  const auto error_after = [&](std::size_t at, auto value) {
+    std::string bad = good;
+    put(bad, at, value);
+    return error_of(read_zip(source_of(bad)));
+  };
+  const std::size_t locator = record + 56;
+  for (const std::uint64_t place : {record - 1, record + 1}) {
+    CHECK(error_after(locator + 8, place) ==
+          exactly("kCorrupt: memory: offset " + std::to_string(locator + 8) +
+                  ": expected the place of a record of 56 bytes right before it, found " +
+                  std::to_string(place)));
+  }
+  CHECK(error_after(record, 'x') == exactly("kCorrupt: memory: offset " + std::to_string(record) +
+                                            ": expected the 64-bit end record, found another"));
+  // The end record may have all ones in place of a number, or the same.
+  const std::size_t end = locator + 20;
+  const std::string other = "kCorrupt: memory: offset " + std::to_string(end) +
+                            ": expected the numbers of the 64-bit end record, or all ones, found others";
+  for (const std::size_t at : {record + 40, record + 48}) {
+    const std::size_t in_short = end + (at == record + 40 ? 12 : 16);
+    std::uint32_t number = 0;
+    std::memcpy(&number, good.data() + at, sizeof(number));
+    CHECK(error_after(in_short, number) == "no error");
+    CHECK(error_after(in_short, ~std::uint32_t{0}) == "no error");
+    CHECK(error_after(in_short, number + 1) == exactly(other));
+  }
+  std::string fewer = good;
+  for (const std::size_t at : {end + 8, end + 10}) put(fewer, at, std::uint16_t{65534});
+  CHECK(error_of(read_zip(source_of(fewer))) == exactly(other));
+}
+
+TEST_CASE("the locator of a 64-bit end record has place for that before it") {
+  const std::string empty = text_of(archive({}));
+  REQUIRE(empty.size() == 22);
+  for (const std::size_t before : {0U, 55U}) {
+    std::string locator = std::string(before, '\0') + "PK\6\7" + std::string(16, '\0');
+    const std::uint64_t place = before - std::uint64_t{56};  // as if numbers had an end
+    put(locator, before + 8, place);
+    CHECK(error_of(read_zip(source_of(locator + empty))) ==
+          exactly("kCorrupt: memory: offset " + std::to_string(before + 8) +
+                  ": expected the place of a record of 56 bytes right before it, found " +
+                  std::to_string(place)));
+  }
+  std::string records = "PK\6\6" + std::string(52, '\0') + "PK\6\7" + std::string(16, '\0');
+  put(records, 4, std::uint64_t{44});
+  put(records, 56 + 16, std::uint32_t{1});
+  const auto read = read_zip(source_of(records + empty));
+  REQUIRE_MESSAGE(read, read.error().message);
+  CHECK(read->members.empty());
 }
 
 }  // namespace

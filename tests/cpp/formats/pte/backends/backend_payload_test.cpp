@@ -11,11 +11,12 @@
 #include <variant>
 #include <vector>
 
+#include "formats/pte/backends/made_vulkan_payload.h"
+#include "formats/pte/backends/vulkan_payload.h"
 #include "mlx_graph_generated.h"
 #include "test_errors.h"
 #include "test_sources.h"
 #include "tosa_graph_generated.h"
-#include "vulkan_graph_generated.h"
 
 namespace etstream::backend_payload_test {
 namespace {
@@ -153,29 +154,15 @@ TEST_CASE("inputs and outputs for Ethos-U are in the memory for working data") {
 
 /// Returns a header before a graph, and four bytes of data behind it.
 std::string vulkan(const std::string& graph, std::uint32_t size, std::uint32_t data) {
-  return std::string(4, '\0') + "VH00" + bytes_of_number(std::uint16_t{30}) +
-         bytes_of_number(std::uint32_t{32}) + bytes_of_number(size) + bytes_of_number(data) +
-         bytes_of_number(std::uint64_t{4}) + "\0\0"s + graph + "data";
+  return made_vulkan::payload_of(graph, size, data, "data");
 }
 
 TEST_CASE("Vulkan's graphs ask for constants and shaders") {
   vulkan_graph::VkGraphT graph;
-  const auto add = [](auto& to, const char* key, std::uint64_t offset, std::uint64_t length) {
-    to.push_back(std::make_unique<vulkan_graph::VkBytesT>());
-    to.back()->named_key = key;
-    to.back()->offset = offset;
-    to.back()->length = length;
-  };
-  constexpr std::uint64_t kNamed = ~std::uint64_t{0};
-  add(graph.constants, "", 1, 3);
-  add(graph.constants, "key", kNamed, 24);
-  add(graph.shaders, "shader", kNamed, 7);
-  const auto packed = [&] {
-    flatbuffers::FlatBufferBuilder builder;
-    builder.Finish(vulkan_graph::VkGraph::Pack(builder, &graph), vulkan_graph::VkGraphIdentifier());
-    return std::string(reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize());
-  };
-  const std::string bytes = packed();
+  made_vulkan::add_bytes(graph.constants, "", 1, 3);
+  made_vulkan::add_bytes(graph.constants, "key", made_vulkan::kNamed, 24);
+  made_vulkan::add_bytes(graph.shaders, "shader", made_vulkan::kNamed, 7);
+  const std::string bytes = made_vulkan::packed(graph);
   const auto size = static_cast<std::uint32_t>(bytes.size());
   const std::string good = vulkan(bytes, size, 32 + size);
   CHECK(requests("VulkanBackend", good) == Requests{"key:24", "shader:7"});
@@ -192,8 +179,117 @@ TEST_CASE("Vulkan's graphs ask for constants and shaders") {
   short_one[8] = 29;
   CHECK(error(short_one) == containing("offset 8: expected a length of at least 30, found 29"));
   graph.constants[0]->length = 4;
-  CHECK(error(vulkan(packed(), size, 32 + size)) ==
+  CHECK(error(vulkan(made_vulkan::packed(graph), size, 32 + size)) ==
         containing("expected a constant or a shader in 4 bytes, found 4 bytes from 1 on"));
+}
+
+/// Returns a line for each constant of a graph with this data behind it: "USE: BYTES OR KEY, SIZE, LAYOUT".
+std::string vulkan_constants(const vulkan_graph::VkGraphT& graph, const std::string& data) {
+  const std::string payload = made_vulkan::payload_of(graph, data);
+  const auto constants = read_vulkan_constants(source_of(payload), "payload");
+  REQUIRE_MESSAGE(constants, constants.error().message);
+  std::string out;
+  for (const PayloadConstant& each : *constants) {
+    const std::string bytes =
+        payload.substr(static_cast<std::size_t>(each.position),
+                       each.key.empty() ? static_cast<std::size_t>(each.size) : each.key.size());
+    CHECK((each.key.empty() || bytes == each.key));
+    out += each.use + ": " + bytes + ", " + std::to_string(each.size) + ", " +
+           (each.layout ? describe(*each.layout) : "of no layout") + "\n";
+  }
+  return out;
+}
+
+TEST_CASE("Vulkan's constants lie where the graph says, as the tensors that have their numbers") {
+  using namespace vulkan_graph;  // NOLINT: the names of datatypes
+  VkGraphT graph;
+  made_vulkan::add_bytes(graph.constants, "", 1, 3);
+  made_vulkan::add_bytes(graph.constants, "key", made_vulkan::kNamed, 24);
+  made_vulkan::add_bytes(graph.constants, "", made_vulkan::kNamed, 0);
+  made_vulkan::add_bytes(graph.constants, "", 7, 1);
+  made_vulkan::add_bytes(graph.shaders, "shader", made_vulkan::kNamed, 7);
+  const std::string unread =
+      "constant 0: bcd, 3, of no layout\n"
+      "constant 1: key, 24, of no layout\n"
+      "constant 2: , 0, of no layout\n"
+      "constant 3: h, 1, of no layout\n";
+  CHECK(vulkan_constants(graph, "abcdefgh") == unread);
+  // Tensors of other numbers are no constants.
+  for (const std::int32_t number : {-1, 4, INT32_MIN, INT32_MAX}) {
+    made_vulkan::add_tensor(graph, number, VkDataType_UINT8, {1});
+  }
+  CHECK(vulkan_constants(graph, "abcdefgh") == unread);
+  made_vulkan::add_tensor(graph, 3, VkDataType_BOOL, {1, 1});
+  made_vulkan::add_tensor(graph, 1, VkDataType_FLOAT32, {2, 3});
+  made_vulkan::add_tensor(graph, 0, VkDataType_UINT8, {3});
+  CHECK(vulkan_constants(graph, "abcdefgh") ==
+        "constant 0: bcd, 3, uint8 [3]\n"
+        "constant 1: key, 24, float32 [2, 3]\n"
+        "constant 2: , 0, of no layout\n"
+        "constant 3: h, 1, bool [1, 1]\n");
+}
+
+TEST_CASE("a Vulkan graph without constants may have tensors") {
+  for (const std::int32_t number : {-1, 0, 1}) {
+    vulkan_graph::VkGraphT graph;
+    made_vulkan::add_tensor(graph, number, vulkan_graph::VkDataType_BOOL, {});
+    CHECK(vulkan_constants(graph, "").empty());
+  }
+}
+
+TEST_CASE("a value of a Vulkan graph that is no tensor gives a constant no layout") {
+  using namespace vulkan_graph;  // NOLINT: the names of values
+  VkGraphT graph;
+  made_vulkan::add_bytes(graph.constants, "", 0, 1);
+  for (const GraphTypes type : {GraphTypes_NONE, GraphTypes_Null, GraphTypes_Int, GraphTypes_SymInt}) {
+    graph.values.push_back(std::make_unique<VkValueT>());
+    graph.values.back()->value.type = type;
+    if (type != GraphTypes_NONE) graph.values.back()->value.value = new UnreadT();
+  }
+  CHECK(vulkan_constants(graph, "a") == "constant 0: a, 1, of no layout\n");
+  // A tensor's fields are 0 unless they are set: the number of its constant, and the datatype of booleans.
+  made_vulkan::add_tensor(graph, 0, VkDataType_BOOL, {});
+  CHECK(vulkan_constants(graph, "a") == "constant 0: a, 1, bool []\n");
+}
+
+TEST_CASE("the datatypes of Vulkan's constants are known by their numbers, if they fit the size") {
+  const auto layout = [](int datatype, std::uint64_t size) {
+    vulkan_graph::VkGraphT graph;
+    made_vulkan::add_bytes(graph.constants, "k", made_vulkan::kNamed, size);
+    made_vulkan::add_tensor(graph, 0, static_cast<vulkan_graph::VkDataType>(datatype), {2});
+    return vulkan_constants(graph, "").substr(("constant 0: k, " + std::to_string(size) + ", ").size());
+  };
+  const std::pair<const char*, std::uint64_t> types[] = {{"bool", 1},    {"uint8", 1},   {"int8", 1},
+                                                         {"int32", 4},   {"float16", 2}, {"float32", 4},
+                                                         {"float64", 8}, {"int64", 8}};
+  int number = 0;
+  for (const auto& [name, size] : types) {
+    CAPTURE(number);
+    CHECK(layout(number, 2 * size) == name + " [2]\n"s);
+    CHECK(layout(number, 2 * size + 1) == "of no layout\n");
+    ++number;
+  }
+  for (const int other : {-128, -1, 8, 127}) {
+    for (const std::uint64_t size : {2U, 4U, 8U, 16U}) {
+      CAPTURE(other);
+      CHECK(layout(other, size) == "of no layout\n");
+    }
+  }
+}
+
+TEST_CASE(
+    "constants of a payload that begins in another way than Vulkan's, or that is damaged, are refused") {
+  const auto error = [](const std::string& payload) {
+    return error_of(read_vulkan_constants(source_of(payload), "p"));
+  };
+  const std::string other = "kCorrupt: p: offset 4: expected VH00, found another beginning";
+  vulkan_graph::VkGraphT graph;
+  made_vulkan::add_bytes(graph.constants, "", 0, 5);
+  std::string payload = made_vulkan::payload_of(graph, "data");
+  CHECK(error(payload) == containing("expected a constant or a shader in 4 bytes, found 5 bytes from 0 on"));
+  payload[7] = '1';
+  CHECK(error(payload) == exactly(other));
+  CHECK(error("") == exactly(other));
 }
 
 /// Returns a graph with two tensors that have these numbers and names.

@@ -87,6 +87,17 @@ inline void add_linear(xnnpack_graph::XNNGraphT& graph, std::uint32_t filter, st
   graph.xnodes.back()->xnode_union.value = new xnnpack_graph::XNNFullyConnectedT(std::move(linear));
 }
 
+inline void add_convolution(xnnpack_graph::XNNGraphT& graph, std::uint32_t filter, std::uint32_t bias,
+                            std::uint32_t output) {
+  xnnpack_graph::_XNNNodeConvT convolution;
+  convolution.filter_id = filter;
+  convolution.bias_id = bias;
+  convolution.output_id = output;
+  graph.xnodes.push_back(std::make_unique<xnnpack_graph::XNodeT>());
+  graph.xnodes.back()->xnode_union.type = xnnpack_graph::XNodeUnion_XNNConv2d;
+  graph.xnodes.back()->xnode_union.value = new xnnpack_graph::_XNNNodeConvT(std::move(convolution));
+}
+
 /// Returns the payload with the graph, and behind it the constants that lie in it.
 inline std::string payload_of(const xnnpack_graph::XNNGraphT& graph,
                               const std::string& constants = std::string(16, '\0')) {

@@ -5,7 +5,9 @@
 
 #include <doctest/doctest.h>
 
+#include "files/origins/made_program.h"
 #include "formats/pte/backends/made_xnnpack_payload.h"
+#include "formats/pte/backends/named_data_uses.h"
 #include "test_sources.h"
 
 namespace etstream::xnnpack_uses_test {
@@ -96,6 +98,29 @@ TEST_CASE("a node packs a filter that has a key, with the bias if that has one")
         "XNNFullyConnected 1: filter\n"
         "XNNFullyConnected 2: quantized\n"
         "XNNDepthwiseConv2d 6: quantized, bias\n");
+}
+
+TEST_CASE("what a program's delegate packs has its places among the constants with keys") {
+  XNNGraphT graph = empty_graph();
+  add_value(graph, tensor_of(0, XNNDatatype_xnn_datatype_fp32, {3}, add_inner_constant(graph, 0, 12)));
+  add_value(graph, tensor_of(1, XNNDatatype_xnn_datatype_fp32, {3}, add_constant(graph, "filter", 12)));
+  add_value(graph, tensor_of(2, XNNDatatype_xnn_datatype_fp32, {3}, add_inner_constant(graph, 12, 12)));
+  add_value(graph, tensor_of(3, XNNDatatype_xnn_datatype_fp32, {3}, add_constant(graph, "bias", 12)));
+  add_linear(graph, 1, 3, 0);
+  add_linear(graph, 1, UINT32_MAX, 0);
+  made::Program program;
+  program.delegates = {{"XnnpackBackend", payload_of(graph, std::string(24, 'c'))}};
+  const auto opened = ProgramFile::open(file_of(made::file(program)));
+  REQUIRE(opened);
+  const auto found = read_named_data_uses(*opened);
+  REQUIRE_MESSAGE(found, found.error().message);
+  const DelegateUses& delegate = found->at(0);
+  REQUIRE(delegate.uses.size() == 2);
+  REQUIRE(delegate.packings.size() == 2);
+  CHECK(delegate.uses.at(delegate.packings[0].filter).key == "filter");
+  CHECK(delegate.uses.at(delegate.packings[0].bias.value()).key == "bias");
+  CHECK(delegate.uses.at(delegate.packings[1].filter).key == "filter");
+  CHECK_FALSE(delegate.packings[1].bias.has_value());
 }
 
 TEST_CASE("quantized constants have scales, of another type by group, and those of four bits are bytes") {

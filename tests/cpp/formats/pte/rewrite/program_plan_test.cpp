@@ -95,6 +95,21 @@ TEST_CASE("the options that a program has already give the same bytes") {
   CHECK((laid_out(real_program(), {.segment_alignment = 128}) == real_program()));
 }
 
+TEST_CASE("without options segments keep the alignment that their places show") {
+  for (const std::uint32_t alignment : {16U, 64U, 256U, 4096U}) {
+    for (std::size_t empty = 0; empty < 9; ++empty) {
+      CAPTURE(alignment);
+      CAPTURE(empty);
+      std::vector<std::string> data(empty);  // which give the flatbuffer another size
+      data.insert(data.end(), {"one", "two", "three"});
+      const std::string file =
+          laid_out(with_inline_delegates(data),
+                   {.segment_alignment = alignment, .delegates = DelegateData::kInSegments});
+      CHECK((laid_out(file, {}) == file));
+    }
+  }
+}
+
 TEST_CASE("equal data of delegates goes into one segment, and data of no bytes stays in the flatbuffer") {
   const std::string file = with_inline_delegates({"same", "", "other", "same", ""});
   const std::string moved = laid_out(file, {.segment_alignment = 64, .delegates = DelegateData::kInSegments});
