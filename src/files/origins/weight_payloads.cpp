@@ -180,7 +180,7 @@ class PayloadReader {
       const std::string asker =
           text("method {}, delegate {} ({})", quote(graph.method), i, printable(delegate.backend));
       const auto constants = constants_of(delegate, asker);
-      if (!constants) return in_program(constants.error());
+      if (!constants) return in_program(constants.error(), asker);
       if (*constants) {
         ETSTREAM_TRY(add_constants(delegate.data, **constants, asker));
       } else {
@@ -190,12 +190,13 @@ class PayloadReader {
     return {};
   }
 
-  /// Returns an error in the data of a delegate, with the offset in that, as one of the program's file.
-  Error in_program(const Error& in_delegate) const {
-    Error error = about(in_delegate, program_.file().name());
+  /// Returns an error in data that messages call `asker` as one in the program's file, and any other as it
+  /// is.
+  Error in_program(Error error, const std::string& asker) const {
+    if (error.file != asker) return error;
     error.file = program_.file().name();
-    error.offset.reset();
-    return error;
+    error.offset.reset();  // as it is one in the delegate's data
+    return about(std::move(error), program_.file().name());
   }
 
   /// Reads the constants of a delegate's graph; nothing if they can't be told from the rest of its data.
