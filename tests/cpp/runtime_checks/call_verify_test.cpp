@@ -319,11 +319,9 @@ TEST_CASE("a call of XNNPACK's delegate without an argument of its graph, or wit
   tensor.external_id = 1;
   tensor.flags = 1;
   made_xnnpack::add_value(graph, tensor);
-  graph.xnodes.push_back(std::make_unique<xnnpack_graph::XNodeT>());
-  graph.xnodes[0]->xnode_union.type = xnnpack_graph::XNodeUnion_XNNSoftmax;
-  auto softmax = std::make_unique<xnnpack_graph::_XNNNode1x1T>();
-  softmax->output_id = UINT32_MAX;
-  graph.xnodes[0]->xnode_union.value = softmax.release();
+  xnnpack_graph::_XNNNode1x1T softmax;
+  softmax.output_id = UINT32_MAX;
+  made_xnnpack::add_node(graph, xnnpack_graph::XNodeUnion_XNNSoftmax, softmax);
   const auto errors_with = [&](std::vector<std::int32_t> args, scalar_type::ScalarType dtype) {
     ProgramT object = sound_object();
     ExecutionPlanT& plan = *object.execution_plan[0];

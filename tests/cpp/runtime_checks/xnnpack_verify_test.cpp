@@ -3,11 +3,11 @@
 // A payload for XNNPACK of one linear layer, with one thing wrong in it: verify_xnnpack() finds it.
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <functional>
 
 #include "core/base/text.h"
 #include "file_bytes.h"
+#include "formats/pte/backends/made_xnnpack_payload.h"
 #include "formats/pte/backends/xnnpack_payload.h"
 #include "test_errors.h"
 #include "test_sources.h"
@@ -19,7 +19,7 @@ namespace {
 using namespace xnnpack_graph;  // NOLINT: the generated types are what this file is about
 
 constexpr std::uint32_t kNoId = 0xffffffff;
-constexpr std::uint64_t kConstants = 64;  // bytes behind the graph
+constexpr std::size_t kConstants = 64;  // bytes behind the graph
 
 void add_tensor(XNNGraphT& graph, XNNTensorValueT tensor) {
   graph.xvalues.push_back(std::make_unique<XValueT>());
@@ -74,25 +74,12 @@ XNNGraphT sound_graph() {
   linear.filter_id = 1;
   linear.bias_id = 2;
   linear.output_id = 3;
-  graph.xnodes.push_back(std::make_unique<XNodeT>());
-  set_node(graph, XNodeUnion_XNNFullyConnected, linear);
+  made_xnnpack::add_node(graph, XNodeUnion_XNNFullyConnected, linear);
   return graph;
 }
 
 std::string payload_of(const XNNGraphT& graph) {
-  flatbuffers::FlatBufferBuilder builder;
-  builder.Finish(XNNGraph::Pack(builder, &graph), "XN01");
-  const auto graph_size = static_cast<std::uint32_t>(builder.GetSize());
-  const std::uint32_t start = 32;
-  const std::uint32_t constants = start + graph_size;
-  std::string out(start, '\0');
-  std::memcpy(out.data() + 4, "XH00", 4);
-  std::memcpy(out.data() + 10, &start, 4);
-  std::memcpy(out.data() + 14, &graph_size, 4);
-  std::memcpy(out.data() + 18, &constants, 4);
-  std::memcpy(out.data() + 22, &kConstants, 8);
-  out.append(reinterpret_cast<const char*>(builder.GetBufferPointer()), graph_size);
-  return out.append(kConstants, '\1');
+  return made_xnnpack::payload_of(graph, std::string(kConstants, '\1'));
 }
 
 using Spoil = std::function<void(XNNGraphT&)>;
@@ -210,12 +197,9 @@ TEST_CASE("scales that are not all there are found") {
 /// Adds tensor 4, whose params these are.
 template <class Params>
 void add_quantized(XNNGraphT& graph, XNNDatatype datatype, std::vector<std::uint32_t> dims, Params params) {
-  XNNQuantizedTensorValueT value;
-  value.tensor_value = std::make_unique<XNNTensorValueT>(tensor_of(4, std::move(dims)));
-  value.tensor_value->datatype = datatype;
-  value.quant_params.Set(std::move(params));
-  graph.xvalues.push_back(std::make_unique<XValueT>());
-  graph.xvalues.back()->xvalue_union.Set(std::move(value));
+  XNNTensorValueT tensor = tensor_of(4, std::move(dims));
+  tensor.datatype = datatype;
+  made_xnnpack::add_scaled(graph, tensor, std::move(params));
 }
 
 TEST_CASE("scales by channel in a constant have 4 bytes each") {

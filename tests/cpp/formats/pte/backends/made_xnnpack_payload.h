@@ -75,6 +75,13 @@ void add_quantized(xnnpack_graph::XNNGraphT& graph, const xnnpack_graph::XNNTens
   add_scaled(graph, tensor, std::move(params));
 }
 
+template <class Node>
+void add_node(xnnpack_graph::XNNGraphT& graph, xnnpack_graph::XNodeUnion type, Node node) {
+  graph.xnodes.push_back(std::make_unique<xnnpack_graph::XNodeT>());
+  graph.xnodes.back()->xnode_union.type = type;
+  graph.xnodes.back()->xnode_union.value = new Node(std::move(node));
+}
+
 inline void add_linear(xnnpack_graph::XNNGraphT& graph, std::uint32_t filter, std::uint32_t bias,
                        std::uint32_t output, std::uint32_t input = 0) {
   xnnpack_graph::XNNFullyConnectedT linear;
@@ -82,9 +89,7 @@ inline void add_linear(xnnpack_graph::XNNGraphT& graph, std::uint32_t filter, st
   linear.filter_id = filter;
   linear.bias_id = bias;
   linear.output_id = output;
-  graph.xnodes.push_back(std::make_unique<xnnpack_graph::XNodeT>());
-  graph.xnodes.back()->xnode_union.type = xnnpack_graph::XNodeUnion_XNNFullyConnected;
-  graph.xnodes.back()->xnode_union.value = new xnnpack_graph::XNNFullyConnectedT(std::move(linear));
+  add_node(graph, xnnpack_graph::XNodeUnion_XNNFullyConnected, linear);
 }
 
 inline void add_convolution(xnnpack_graph::XNNGraphT& graph, std::uint32_t filter, std::uint32_t bias,
@@ -93,9 +98,7 @@ inline void add_convolution(xnnpack_graph::XNNGraphT& graph, std::uint32_t filte
   convolution.filter_id = filter;
   convolution.bias_id = bias;
   convolution.output_id = output;
-  graph.xnodes.push_back(std::make_unique<xnnpack_graph::XNodeT>());
-  graph.xnodes.back()->xnode_union.type = xnnpack_graph::XNodeUnion_XNNConv2d;
-  graph.xnodes.back()->xnode_union.value = new xnnpack_graph::_XNNNodeConvT(std::move(convolution));
+  add_node(graph, xnnpack_graph::XNodeUnion_XNNConv2d, convolution);
 }
 
 /// Returns the payload with the graph, and behind it the constants that lie in it.

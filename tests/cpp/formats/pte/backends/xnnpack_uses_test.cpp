@@ -87,12 +87,8 @@ TEST_CASE("a node packs a filter that has a key, with the bias if that has one")
   _XNNNode2x1T sum;
   sum.input1_id = 1;
   sum.input2_id = 2;
-  graph.xnodes.push_back(std::make_unique<XNodeT>());
-  graph.xnodes.back()->xnode_union.type = XNodeUnion_XNNAdd;
-  graph.xnodes.back()->xnode_union.value = new _XNNNode2x1T(sum);
-  graph.xnodes.push_back(std::make_unique<XNodeT>());
-  graph.xnodes.back()->xnode_union.type = XNodeUnion_XNNDepthwiseConv2d;
-  graph.xnodes.back()->xnode_union.value = new _XNNNodeConvT(convolution);
+  add_node(graph, XNodeUnion_XNNAdd, sum);
+  add_node(graph, XNodeUnion_XNNDepthwiseConv2d, convolution);
   CHECK(packings(graph) ==
         "XNNFullyConnected 0: filter, bias\n"
         "XNNFullyConnected 1: filter\n"
