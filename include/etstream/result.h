@@ -58,6 +58,7 @@ struct Error {
 /// Results.
 class ResultBase {
  protected:
+  /// Moves or copies an error to where none is, or ends one.
   static ETSTREAM_EXPORT void move_error(Error* to, Error&& from) noexcept;
   static ETSTREAM_EXPORT void copy_error(Error* to, const Error& from);
   static ETSTREAM_EXPORT void destroy_error(Error* error) noexcept;
@@ -81,7 +82,9 @@ class [[nodiscard]] Result : private ResultBase {
   Result(Error&& error) noexcept : has_value_(false) { move_error(&error_, std::move(error)); }  // NOLINT
   Result(const Error& error) : has_value_(false) { copy_error(&error_, error); }                 // NOLINT
 
+  /// Takes the value or the error of another one, which keeps what a move leaves of it.
   Result(Result&& other) noexcept : has_value_(other.has_value_) { take(std::move(other)); }
+  /// Copies the value or the error, if values can be copied.
   Result(const Result& other) requires std::is_copy_constructible_v<T> : has_value_(other.has_value_) {
     if (has_value_) {
       std::construct_at(&value_, other.value_);
@@ -89,6 +92,7 @@ class [[nodiscard]] Result : private ResultBase {
       copy_error(&error_, other.error_);
     }
   }
+  /// Ends what it has, and takes the value or the error of another one.
   Result& operator=(Result other) noexcept {
     destroy();
     has_value_ = other.has_value_;
@@ -106,10 +110,12 @@ class [[nodiscard]] Result : private ResultBase {
     if (!has_value_) end_without_value(error_);
     return value_;
   }
+  /// Returns the value. Ends the program if there is none.
   const T& value() const& {
     if (!has_value_) end_without_value(error_);
     return value_;
   }
+  /// Returns the value, or a part of it. Ends the program if there is none.
   T value() && { return std::move(value()); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
@@ -122,10 +128,12 @@ class [[nodiscard]] Result : private ResultBase {
     if (has_value_) end_without_error();
     return error_;
   }
+  /// Returns the error. Ends the program if there is a value.
   const Error& error() const& {
     if (has_value_) end_without_error();
     return error_;
   }
+  /// Returns the error, to be moved from. Ends the program if there is a value.
   Error&& error() && { return std::move(error()); }
 
   /// Returns `next(value)` if there is a value, otherwise the error. `next` returns a Result.

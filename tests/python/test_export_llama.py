@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-SHAPE = {"dim": 256, "hidden_dim": 1024, "n_layers": 2, "n_heads": 8, "n_kv_heads": 2, "vocab_size": 8192}
+SHAPE = {"dim": 256, "hidden_dim": 1024, "n_layers": 1, "n_heads": 8, "n_kv_heads": 2, "vocab_size": 8192}
 QUANTIZED = "--model llama3_2 -d fp32 -X -qmode 8da4w -G 32 -E 4,32 -kv --use_sdpa_with_kv_cache".split()
 MODULE = "executorch.examples.models.llama.export_llama"
 
