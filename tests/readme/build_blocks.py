@@ -46,7 +46,7 @@ BLOCKS = {
     'docs/library.md: #include "etstream/inspect.h"': HEADERS,
     "docs/library.md: find_package(etstream ": BUILD_BLOCKS,
     "docs/library.md: c++ -std=c++20 app.cpp ": BUILD_BLOCKS,
-    "docs/platforms.md: packaging/cross macos-arm64 ": "tests/run all does all but those for macOS on x86-64 and aarch64, which take long",
+    "docs/platforms.md: packaging/cross macos-arm64 ": "tests/run release does all but those on aarch64",
     "docs/performance.md: perf/run ": "measures, which takes long",
     "docs/performance.md: ETSTREAM=$PWD/": "a part of perf/run",
     "docs/python.md: import etstream": PYTHON_BLOCKS,
