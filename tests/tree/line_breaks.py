@@ -46,6 +46,10 @@ class Break:
     before: str
     after: str
 
+    def listed(self) -> str:
+        """Returns the lines that stand for it in a list of breaks."""
+        return f"{self.file}\n{self.before.strip()}\n{self.after.strip()}"
+
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.before.strip()}  ->  {self.after.strip()}"
 
@@ -108,11 +112,16 @@ def breaks_of(file: str, text: str) -> list[list[Break]]:
     return found
 
 
-def equal_breaks(path: Path) -> dict[tuple[str, str, str], str]:
-    """Reads the breaks that no test can notice, with the reason of each: blocks of four lines, separated by blanks."""
+def listed_breaks(path: Path) -> list[list[str]]:
+    """Reads a list of breaks: blocks of a file, its line, the line that takes its place, and a sentence on why it is
+    listed, with blanks between. A block of three lines, without the third of these, lists all breaks of its line."""
     blocks = [block.splitlines() for block in path.read_text(encoding="utf-8").strip().split("\n\n")]
-    blocks = [block for block in blocks if not block[0].startswith("#")]
+    blocks = [block for block in blocks if block and not block[0].startswith("#")]
     for block in blocks:
-        if len(block) != 4:
+        if len(block) not in (3, 4):
             raise ValueError(f"{path}: expected a file, a line, what it is broken into and a reason, found {block}")
-    return {(file, before, after): why for file, before, after, why in blocks}
+    return [block[:-1] for block in blocks]
+
+
+def is_listed(broken: Break, listed: list[list[str]]) -> bool:
+    return any(broken.listed().splitlines()[: len(block)] == block for block in listed)

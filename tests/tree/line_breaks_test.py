@@ -4,7 +4,7 @@
 import unittest
 from pathlib import Path
 
-from line_breaks import breaks_of, equal_breaks
+from line_breaks import breaks_of, is_listed, listed_breaks
 
 HERE = Path(__file__).resolve().parent
 
@@ -51,12 +51,17 @@ class LineBreaks(unittest.TestCase):
         [[found]] = breaks_of("a.cpp", 'f(R"(\n1\n)");\n\n/* 1\n */ x = a != b;\n')
         self.assertEqual(str(found), "a.cpp:6: */ x = a != b;  ->  */ x = a == b;")
 
+    def test_a_list_has_single_breaks_and_all_of_a_line(self) -> None:
+        [[more, fewer]] = breaks_of("a.cpp", "  f(2);\n")
+        self.assertEqual(more.listed(), "a.cpp\nf(2);\nf(3);")
+        self.assertTrue(is_listed(more, [["b.cpp", "f(2);"], ["a.cpp", "f(2);", "f(3);"]]))
+        self.assertFalse(is_listed(fewer, [["a.cpp", "f(2);", "f(3);"]]))
+        self.assertTrue(is_listed(fewer, [["a.cpp", "f(2);"]]))
+
     def test_equal_breaks_are_of_lines_that_there_are(self) -> None:
-        for (file, before, after), why in equal_breaks(HERE / "equal_breaks.txt").items():
-            lines = breaks_of(file, (HERE.parents[1] / file).read_text(encoding="utf-8"))
-            there = {(b.before.strip(), b.after.strip()) for line in lines for b in line}
-            self.assertIn((before, after), there, file)
-            self.assertGreater(len(why), 20)
+        for block in listed_breaks(HERE / "equal_breaks.txt"):
+            breaks = breaks_of(block[0], (HERE.parents[1] / block[0]).read_text(encoding="utf-8"))
+            self.assertTrue(any(is_listed(b, [block]) for line in breaks for b in line), block)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "present/reports.h"
+
+namespace etstream::profile_text_test {
+namespace {
+
+constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
+
+/// Returns what `print` writes to a stream.
+template <class F>
+std::string printed_to(std::FILE* stream, F&& print) {
+  std::fflush(stream);
+  const int kept = ::dup(::fileno(stream));
+  std::FILE* const file = std::tmpfile();
+  REQUIRE((kept >= 0 && file != nullptr));
+  ::dup2(::fileno(file), ::fileno(stream));
+  print();
+  std::fflush(stream);
+  ::dup2(kept, ::fileno(stream));
+  ::close(kept);
+  std::string out(static_cast<std::size_t>(::lseek(::fileno(file), 0, SEEK_END)), '\0');
+  CHECK(::pread(::fileno(file), out.data(), out.size(), 0) == static_cast<ssize_t>(out.size()));
+  std::fclose(file);
+  return out;
+}
+
+std::string printed(const Profile& profile) {
+  return printed_to(stderr, [&] { print_profile(profile); });
+}
+
+PhaseProfile phase(std::string name, std::int32_t process, std::uint32_t depth, std::uint64_t before,
+                   std::uint64_t own, std::uint64_t all) {
+  PhaseProfile out;
+  out.name = std::move(name);
+  out.process = process;
+  out.depth = depth;
+  out.seconds = 1.5;
+  out.anonymous_before = before * kMebibyte;
+  out.peak.anonymous = own * kMebibyte;
+  out.with_descendants = {(all + 1) * kMebibyte, all * kMebibyte, 0};
+  return out;
+}
+
+ProcessProfile process(std::int32_t number, std::string command, std::uint64_t peak, std::uint64_t last = 0) {
+  ProcessProfile out;
+  out.process = number;
+  out.command = std::move(command);
+  out.peak.anonymous = peak * kMebibyte;
+  out.last_anonymous = last * kMebibyte;
+  return out;
+}
+
+ProfileJump jump(std::int32_t process, std::uint64_t by, std::vector<ProfileJump::Caller> callers,
+                 std::string name = "") {
+  ProfileJump out;
+  out.process = process;
+  out.by = by * kMebibyte;
+  out.callers = std::move(callers);
+  out.phase = std::move(name);
+  return out;
+}
+
+std::vector<ProfileJump::Caller> stack(int depth) {
+  std::vector<ProfileJump::Caller> out;
+  for (int i = 1; i <= depth; ++i) out.push_back({"a.py", i, "f" + std::to_string(i)});
+  return out;
+}
+
+TEST_CASE("a profile is told by phases, processes, jumps, lines and blocks") {
+  Profile profile;
+  profile.seconds = 12.34;
+  profile.cpu_seconds = 5.67;
+  profile.peak = {300 * kMebibyte, 200 * kMebibyte, 100 * kMebibyte};
+  profile.page_cache_growth = 7 * kMebibyte;
+  profile.phases = {phase("export", 10, 0, 20, 50, 60), phase("lower", 10, 1, 60, 50, 90)};
+  profile.phases[1].ended = false;
+  profile.processes = {process(10, "python3 export.py", 50, 40), process(11, "idle", 0),
+                       process(12, std::string(50, 'a') + "middle" + std::string(60, 'z'), 70)};
+  profile.jumps = {jump(10, 3, stack(2), "lower"), jump(11, 4, stack(2)), jump(10, 2, stack(2)),
+                   jump(10, 1, {})};
+  profile.lines = {{{"a.py", 7, "main"}, 6 * kMebibyte, 2}};
+  profile.blocks = {{10, stack(1), 9 * kMebibyte, 2, 4 * kMebibyte}, {11, {}, 8 * kMebibyte, 1, 0}};
+  profile.notes = {"no page cache"};
+  profile.end.signal = SIGKILL;
+  CHECK(printed(profile) == R"(etstream profile: 12.3 s, 5.7 s of CPU, 3 processes
+  at most: 200.0 MiB anonymous, 300.0 MiB resident; the page cache grew by 7.0 MiB
+  signal 9 (Killed) ended the command; phase 'lower' of process 10 had not ended; process 10 had 40.0 MiB of anonymous memory when it was seen last: python3 export.py
+  phase                                 process  anonymous        own      added   resident   seconds
+  export                                     10   60.0 MiB   50.0 MiB   30.0 MiB   61.0 MiB       1.5
+    lower ...                                10   90.0 MiB   50.0 MiB    0 bytes   91.0 MiB       1.5
+  the largest processes:
+    70.0 MiB       12 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa ... zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz
+    50.0 MiB       10 python3 export.py
+     5.0 MiB were added by process 10
+             f1, a.py:1
+             f2, a.py:2
+     4.0 MiB were added by process 11
+             f1, a.py:1
+             f2, a.py:2
+     1.0 MiB were added by process 10
+  added at lines of the script, and what they call:
+     6.0 MiB  main, a.py:7
+  in use at the peak, in blocks of 1 MiB and more:
+     9.0 MiB in 2 blocks, 4.0 MiB of it in blocks that look like others, made by process 10
+             f1, a.py:1
+     8.0 MiB in 1 block, made by process 11 when nothing told of callers
+  note: no page cache
+)");
+
+  profile.spilled = 5 * kMebibyte;
+  profile.cgroup_limit = 400 * kMebibyte;
+  profile.cgroup_kills = 2;
+  profile.phases.clear();
+  profile.processes.resize(1);
+  profile.jumps.resize(1);
+  profile.lines.clear();
+  profile.blocks.clear();
+  profile.end = {};
+  CHECK(printed(profile) == R"(etstream profile: 12.3 s, 5.7 s of CPU, 1 process
+  at most: 200.0 MiB anonymous, 300.0 MiB resident, 5.0 MiB spilled, of 400.0 MiB that the control group may have; the page cache grew by 7.0 MiB
+  the kernel killed 2 processes at the limit of the control group, 400.0 MiB; process 10 had 40.0 MiB of anonymous memory when it was seen last: python3 export.py
+     3.0 MiB were added by process 10, in phase 'lower'
+             f1, a.py:1
+             f2, a.py:2
+  note: no page cache
+)");
+}
+
+TEST_CASE("long lists and commands are cut, and what is left out is counted") {
+  Profile profile;
+  for (int i = 0; i < 62; ++i) profile.phases.push_back(phase("p" + std::to_string(i), 1, 0, 0, 1, 1));
+  for (int i = 1; i <= 6; ++i) {
+    profile.processes.push_back(process(i, "c" + std::to_string(i), std::uint64_t(i)));
+    profile.jumps.push_back(jump(1, std::uint64_t(i), stack(i)));
+    profile.blocks.push_back({1, stack(i), std::uint64_t(i) * kMebibyte, 1, 0});
+  }
+  for (int i = 1; i <= 9; ++i) profile.lines.push_back({{"a.py", i, "f"}, kMebibyte, 1});
+  profile.processes[5].command = std::string(58, 'a') + std::string(58, 'z');
+  profile.jumps[5].callers = stack(14);
+  profile.jumps[4].callers = stack(13);
+  const std::string all = printed(profile);
+  const std::size_t cut = all.find("  ... and 2 more phases");
+  REQUIRE(cut != std::string::npos);
+  CHECK(all.substr(0, cut).find("  p59 ") != std::string::npos);
+  CHECK(all.substr(0, cut).find("  p60 ") == std::string::npos);
+  CHECK(all.substr(cut) == R"(  ... and 2 more phases
+  the largest processes:
+     6.0 MiB        6 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa ... aazzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz
+     5.0 MiB        5 c5
+     4.0 MiB        4 c4
+     3.0 MiB        3 c3
+     2.0 MiB        2 c2
+     6.0 MiB were added by process 1
+             f1, a.py:1
+             f2, a.py:2
+             f3, a.py:3
+             f4, a.py:4
+             f5, a.py:5
+             f6, a.py:6
+             f7, a.py:7
+             f8, a.py:8
+             ... and 2 callers
+             f11, a.py:11
+             f12, a.py:12
+             f13, a.py:13
+             f14, a.py:14
+     5.0 MiB were added by process 1
+             f1, a.py:1
+             f2, a.py:2
+             f3, a.py:3
+             f4, a.py:4
+             f5, a.py:5
+             f6, a.py:6
+             f7, a.py:7
+             f8, a.py:8
+             f9, a.py:9
+             f10, a.py:10
+             f11, a.py:11
+             f12, a.py:12
+             f13, a.py:13
+     4.0 MiB were added by process 1
+             f1, a.py:1
+             f2, a.py:2
+             f3, a.py:3
+             f4, a.py:4
+     3.0 MiB were added by process 1
+             f1, a.py:1
+             f2, a.py:2
+             f3, a.py:3
+     2.0 MiB were added by process 1
+             f1, a.py:1
+             f2, a.py:2
+  added at lines of the script, and what they call:
+     1.0 MiB  f, a.py:1
+     1.0 MiB  f, a.py:2
+     1.0 MiB  f, a.py:3
+     1.0 MiB  f, a.py:4
+     1.0 MiB  f, a.py:5
+     1.0 MiB  f, a.py:6
+     1.0 MiB  f, a.py:7
+     1.0 MiB  f, a.py:8
+  in use at the peak, in blocks of 1 MiB and more:
+     1.0 MiB in 1 block, made by process 1
+             f1, a.py:1
+     2.0 MiB in 1 block, made by process 1
+             f1, a.py:1
+             f2, a.py:2
+     3.0 MiB in 1 block, made by process 1
+             f1, a.py:1
+             f2, a.py:2
+             f3, a.py:3
+     4.0 MiB in 1 block, made by process 1
+             f1, a.py:1
+             f2, a.py:2
+             f3, a.py:3
+             f4, a.py:4
+     5.0 MiB in 1 block, made by process 1
+             f1, a.py:1
+             f2, a.py:2
+             f3, a.py:3
+             f4, a.py:4
+             f5, a.py:5
+)");
+}
+
+TEST_CASE("profiles are compared by phase, in text and in a table") {
+  Profile before;
+  before.peak.anonymous = 100 * kMebibyte;
+  before.seconds = 10;
+  before.phases = {phase("export", 1, 0, 0, 30, 40), phase("_old_", 1, 1, 0, 30, 40)};
+  Profile after = before;
+  after.peak.anonymous = 140 * kMebibyte;
+  after.phases[0].with_descendants.anonymous = 10 * kMebibyte;
+  after.phases[1].name = "new";
+  CHECK(printed_to(stdout, [&] { print_comparison(before, after); }) ==
+        R"(anonymous, at most                       before      after             before, s  after, s
+all                                   100.0 MiB  140.0 MiB   +40.0 MiB      10.0      10.0
+export                                 40.0 MiB   10.0 MiB   -30.0 MiB       1.5       1.5
+  new                                         -   40.0 MiB                     -       1.5
+  _old_                                40.0 MiB          -                   1.5         -
+)");
+  CHECK(comparison_markdown(before, after) ==
+        R"(| anonymous memory, at most | before | after | | before, s | after, s |
+|---|--:|--:|--:|--:|--:|
+| all | 100.0 MiB | 140.0 MiB | +40.0 MiB | 10.0 | 10.0 |
+| export | 40.0 MiB | 10.0 MiB | -30.0 MiB | 1.5 | 1.5 |
+| &nbsp;&nbsp;new | - | 40.0 MiB |  | - | 1.5 |
+| &nbsp;&nbsp;\_old\_ | 40.0 MiB | - |  | 1.5 | - |
+)");
+}
+
+}  // namespace
+}  // namespace etstream::profile_text_test
