@@ -134,7 +134,6 @@ print(data[-1])
 
     def test_a_program_that_closes_all_it_did_not_open(self) -> None:
         script = """
-import contextlib
 import os
 first = bytearray(b"a") * (40 << 20)
 os.closerange(3, 4096)

@@ -15,6 +15,9 @@ try etstream diff model.ptn aligned.ptn
 try etstream ptn aligned.ptn -o again.ptn && cmp again.ptn model.ptn && echo "as before"
 try etstream ptn program.ptg --constants constants.safetensors --mutable again -o apart.ptn
 try etstream diff model.ptn apart.ptn
+sed 's/forward/farword/' program.ptg >other.ptg && etstream ptn other.ptg --constants constants.safetensors -o other.ptn
+try etstream diff model.ptn other.ptn
+rm other.ptg other.ptn
 try etstream ptn program.ptg --constants constants.safetensors --dry-run
 # Damage is reported, and commands that fail leave nothing.
 printf 'x' | dd of=apart.ptn bs=1 seek=1000 conv=notrunc status=none

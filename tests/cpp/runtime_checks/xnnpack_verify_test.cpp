@@ -117,6 +117,16 @@ TEST_CASE("a sound payload has nothing to find, and says what calls bring") {
   CHECK((*arguments)[1].width == 4);
 }
 
+TEST_CASE("constants of a payload without a header are in its graph, wherever") {
+  XNNGraphT graph = sound_graph();
+  graph.xvalues[2]->xvalue_union.AsXNNTensorValue()->constant_buffer_idx = 9;
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(XNNGraph::Pack(builder, &graph), "XN00");
+  Findings findings;
+  REQUIRE(verify_xnnpack(source_of(finished(builder)), "p", {}, findings));
+  CHECK(lines_of(findings.errors).empty());
+}
+
 TEST_CASE("named data of the program that is shorter than the constant that asks for it is found") {
   const Spoil by_key = [](XNNGraphT& graph) { graph.constant_data[1]->named_key = "w"; };
   const Findings findings = findings_after(by_key, {{"w", 47}});

@@ -108,6 +108,9 @@ TEST_CASE("rows of heads are found interleaved") {
   CHECK(found_after(all, {InterleaveRopeStep{8}}, layout_of(ScalarType::kFloat32, {16, 4})) ==
         "q, rows of heads of 8 interleaved for rotary embeddings\n");
   CHECK(found_after(all, {InterleaveRopeStep{16}}, layout_of(ScalarType::kFloat32, {16, 4})).empty());
+  // One number has no rows.
+  const Checkpoint more = of_tensors({random_tensor("q", {16, 4}, 1), random_tensor("one", {}, 2)});
+  CHECK(found(more, payload_of(made::floats(1, 3), layout_of(ScalarType::kFloat32, {}))).empty());
 }
 
 TEST_CASE("tensors are found joined by rows") {

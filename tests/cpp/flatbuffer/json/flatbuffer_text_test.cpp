@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "etstream/exact_json.h"
+#include "etstream/write.h"
 #include "flatbuffer/json/generate_text.h"
 #include "test_errors.h"
 #include "test_files.h"
@@ -106,6 +108,29 @@ T number_at(const Bytes& bytes, std::size_t at) {
   REQUIRE(at + sizeof(T) <= bytes.size());
   std::memcpy(&out, bytes.data() + at, sizeof(T));
   return out;
+}
+
+TEST_CASE("exact JSON is laid out as flatc or Python's objects do it") {
+  const TemporaryFolder folder;
+  put_file(folder / "s.fbs", kSchema);
+  const auto schema = ExactJson::open(folder / "s.fbs");
+  REQUIRE_MESSAGE(schema, schema.error().message);
+  const std::string json =
+      R"({"small": true, "names": ["b", "a"], "leaves": [{"name": "one"}], "last": "z"})";
+  const auto compiled = [&](FlatbufferOrder order) {
+    const auto plan = schema->compile(ByteSource::memory(std::as_bytes(std::span(json))), "", order);
+    REQUIRE_MESSAGE(plan, plan.error().message);
+    Bytes out;
+    REQUIRE(write(*plan, *open_memory_sink(out)));
+    return out;
+  };
+  const auto expected = Judge(kSchema).compiled(json);
+  const auto as_flatc = compiled(FlatbufferOrder::kFlatc);
+  CHECK((as_flatc == expected));
+  const auto as_python = compiled(FlatbufferOrder::kPython);
+  CHECK((as_python != expected));
+  const Loaded loaded(kSchema);
+  CHECK(loaded.text.decompile(as_python).value() == loaded.text.decompile(as_flatc).value());
 }
 
 TEST_CASE("JSON becomes the flatbuffer and the text that FlatBuffers makes with the schema's text") {

@@ -241,6 +241,15 @@ TEST_CASE("each thing that is wrong with header or directory has its own error")
     CHECK(errors.find(row.error) != std::string::npos);
     CHECK_FALSE(BundledProgramFile::open(file_of(file)));
   }
+  for (const std::size_t at : {std::size_t{0}, std::size_t{4}, std::size_t{8}, std::size_t{16}}) {
+    std::string file = segmented(large_bundle());
+    put_in_directory(at, std::uint32_t{9})(file);
+    const std::string place = text("bad: offset {}: ", directory_of(file) + at);
+    const std::string errors = errors_of(file);
+    CAPTURE(place);
+    CAPTURE(errors);
+    CHECK(errors.find(place) != std::string::npos);
+  }
 }
 
 }  // namespace

@@ -266,6 +266,9 @@ TEST_CASE("an index is complete if each file is there with the tensors that it l
   CHECK(verify(folder / "i.json")->files.size() == 3);
   CHECK(verified(index("3")) ==
         containing("expected 3 bytes of tensors, as its total_size says, found 2 in 2 files"));
+  // A number with a point counts as far as it has all integers.
+  CHECK(verified(index("9007199254740992.0")) == containing("expected 9007199254740992 bytes of tensors"));
+  CHECK(verified(index("9007199254740994.0")) == "ok");
   CHECK(folder.open({"i.json"}) == "ab");
   index("2");
   folder.put("b.safetensors", one_tensor("a"));

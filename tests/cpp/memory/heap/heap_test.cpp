@@ -15,6 +15,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <random>
@@ -379,6 +381,17 @@ TEST_CASE("a part of the file that was emptied is zeros, whether or not the file
     REQUIRE(::munmap(reserved, kMiB) == 0);
     file.close();
   }
+}
+
+TEST_CASE("a file has one descriptor, until it is closed") {
+  using std::filesystem::directory_iterator;
+  const auto descriptors = [] { return std::distance(directory_iterator("/proc/self/fd"), {}); };
+  const auto before = descriptors();
+  SpillFile file;
+  REQUIRE_FALSE(file.open("/var/tmp", kMiB));
+  CHECK(descriptors() == before + 1);
+  file.close();
+  CHECK(descriptors() == before);
 }
 
 #endif

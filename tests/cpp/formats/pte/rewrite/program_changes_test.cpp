@@ -125,6 +125,24 @@ TEST_CASE("constants both in the flatbuffer and in a segment are found, as Execu
   CHECK(std::count_if(findings.errors.begin(), findings.errors.end(), is_it) == 1);
 }
 
+TEST_CASE("the source locations of each method's instructions are dropped") {
+  const auto with_traces = [](bool has) {
+    return older_program([&](ProgramT& object) {
+      object.execution_plan.push_back(std::make_unique<program::ExecutionPlanT>(*object.execution_plan[0]));
+      object.execution_plan[1]->name = "other";
+      if (!has) return;
+      for (const auto& method : object.execution_plan) {
+        method->chains.at(0)->stacktrace.push_back(std::make_unique<program::FrameListT>());
+        method->chains[0]->stacktrace[0]->items.push_back(std::make_unique<program::FrameT>());
+      }
+    });
+  };
+  const auto without = planned(with_traces(true), {.drop_stack_traces = true});
+  REQUIRE_MESSAGE(without, without.error().message);
+  const auto expected = planned(with_traces(false), {.drop_stack_traces = true});
+  CHECK((written(without->program) == written(expected.value().program)));
+}
+
 TEST_CASE("a program that is described comes to be as one that is read, with the same changes") {
   const std::string whole = written(plan(described(1)).value());
   const auto named = planned(whole, {.constants_out = ConstantsOut()});
