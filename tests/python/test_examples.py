@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,6 @@ import sysconfig
 from pathlib import Path
 
 import etstream
-import pytest
 from conftest import EXAMPLES
 
 
@@ -36,15 +36,29 @@ def test_a_llama_is_exported_bundled_and_verified_within_limits(tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["llama.bpte", "profile.json"]
 
 
-@pytest.mark.parametrize("name", ["make_example.py", "fat_model.py"])
-def test_help_is_all_that_is_done_where_it_is_asked_for(name: str, tmp_path: Path) -> None:
-    script = shutil.copy(EXAMPLES / name, tmp_path)
-    run = [sys.executable, "-W", "ignore", script]
-    asked = subprocess.run([*run, "--help"], capture_output=True, text=True, cwd=tmp_path)
-    assert asked.returncode == 0 and asked.stdout.startswith(f"usage: {name} [-h]")
-    wrong = subprocess.run([*run, "--nonsense"], capture_output=True, text=True, cwd=tmp_path)
-    assert wrong.returncode == 2 and "--nonsense" in wrong.stderr
-    assert [path.name for path in tmp_path.iterdir()] == [name]
+def test_help_is_all_that_is_done_where_it_is_asked_for(tmp_path: Path) -> None:
+    names = ["fat_model.py", "make_example.py"]
+    # One process runs all, as each takes seconds to import torch.
+    script = """
+import runpy, sys
+for name in sys.argv[1:]:
+    for argument in ("--help", "--nonsense"):
+        sys.argv = [name, argument]
+        try:
+            runpy.run_path(name, run_name="__main__")
+        except SystemExit as error:
+            print("exit code", error.code)
+"""
+    for name in names:
+        shutil.copy(EXAMPLES / name, tmp_path)
+    command = [sys.executable, "-W", "ignore", "-c", script, *names]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    for name in names:
+        assert re.search(rf"^usage: {re.escape(name)} \[-h\]", ran.stdout, re.MULTILINE)
+        assert re.search(rf"^{re.escape(name)}: error: .*--nonsense", ran.stderr, re.MULTILINE)
+    assert re.findall("exit code (.*)", ran.stdout) == ["0", "2"] * 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
 def test_a_model_for_several_backends_has_its_weights_once_and_runs(tmp_path: Path) -> None:

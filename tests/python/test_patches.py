@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -114,32 +115,28 @@ def test_set_that_failed_may_be_left_without_effect(modules: Any) -> None:
     assert modules[0].one is one
 
 
-@pytest.mark.parametrize(
-    ("feature", "module", "name"),
-    [
-        ("install()", "executorch.exir._serialize._program", "serialize_pte_binary"),
-        ("install()", "executorch.devtools.etrecord._etrecord", "ETRecordReservedFileNames"),
-        ("low_memory_export()", "executorch.exir.emit._emitter", "_Emitter"),
-        ("etstream.aot_arm_compiler", "executorch.backends.arm.scripts.aot_arm_compiler", "main"),
-        ("load_bundled_program()", "executorch.exir.scalar_type", "ScalarType"),
-        ("Bundle.verify()", "executorch.extension.pybindings.portable_lib", "_load_for_executorch_from_buffer"),
-    ],
-)
-def test_feature_names_what_it_misses_when_it_is_used_and_not_before(
-    feature: str, module: str, name: str, program: Any, cases: Any, tmp_path: Any
+MISSING = [
+    ("install()", "executorch.exir._serialize._program", "serialize_pte_binary"),
+    ("install()", "executorch.devtools.etrecord._etrecord", "ETRecordReservedFileNames"),
+    ("low_memory_export()", "executorch.exir.emit._emitter", "_Emitter"),
+    ("etstream.aot_arm_compiler", "executorch.backends.arm.scripts.aot_arm_compiler", "main"),
+    ("load_bundled_program()", "executorch.exir.scalar_type", "ScalarType"),
+    ("Bundle.verify()", "executorch.extension.pybindings.portable_lib", "_load_for_executorch_from_buffer"),
+]
+
+
+def test_features_name_what_they_miss_when_they_are_used_and_not_before(
+    program: Any, cases: Any, tmp_path: Any
 ) -> None:
+    # Each feature is used in a process of its own, which has the imports from before the fork.
     script = """
-import importlib, sys, warnings
+import importlib, json, os, sys, warnings
 warnings.simplefilter("ignore")
-feature, module, name, program, cases, bundle = sys.argv[1:]
+program, cases, bundle = sys.argv[1:4]
 import etstream, etstream.executorch, etstream.aot_arm_compiler
 etstream.bundle(program, cases, bundle)
 opened = etstream.executorch.open_bundle(bundle)
 assert opened.methods
-if feature != "etstream.aot_arm_compiler":
-    delattr(importlib.import_module(module), name)
-else:
-    sys.modules[module] = None
 uses = {
     "install()": etstream.executorch.install,
     "low_memory_export()": lambda: etstream.executorch.low_memory_export().__enter__(),
@@ -147,15 +144,26 @@ uses = {
     "load_bundled_program()": lambda: etstream.executorch.load_bundled_program(bundle),
     "Bundle.verify()": lambda: opened.verify(),
 }
-try:
-    uses[feature]()
-except ImportError as error:
-    print(error)
+for feature, module, name in json.loads(sys.argv[4]):
+    if feature != "etstream.aot_arm_compiler":
+        importlib.import_module(module)
+    if os.fork() != 0:
+        assert os.wait()[1] == 0, feature
+        continue
+    if feature != "etstream.aot_arm_compiler":
+        delattr(sys.modules[module], name)
+    else:
+        sys.modules[module] = None
+    try:
+        uses[feature]()
+    except ImportError as error:
+        print(error, flush=True)
+    os._exit(0)
 """
-    command = [sys.executable, "-W", "ignore", "-c", script, feature, module, name, program, cases, tmp_path / "b"]
+    command = [sys.executable, "-W", "ignore", "-c", script, program, cases, tmp_path / "b", json.dumps(MISSING)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr
-    said = ran.stdout.splitlines()[-1]
-    missing = module if feature == "etstream.aot_arm_compiler" else f"{module}.{name}"
-    assert said.startswith(f"{feature} needs what executorch ")
-    assert re.search(rf"do not have: .*{re.escape(missing)}", said)
+    for (feature, module, name), said in zip(MISSING, ran.stdout.splitlines()[-len(MISSING) :], strict=True):
+        missing = module if feature == "etstream.aot_arm_compiler" else f"{module}.{name}"
+        assert said.startswith(f"{feature} needs what executorch ")
+        assert re.search(rf"do not have: .*{re.escape(missing)}", said)

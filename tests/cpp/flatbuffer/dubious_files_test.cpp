@@ -212,6 +212,15 @@ std::string refusal(const std::string& file) {
 const char* const kReasons[] = {"a known type of the union", "a value of the union", "more sharing",
                                 "a name without a zero byte", "a name that is not empty"};
 
+TEST_CASE("a flatbuffer whose root is not inside it is not opened") {
+  using Binary = bundled_program::BundledProgramBinarySchema;
+  const auto schema = Schema::from_binary(std::as_bytes(std::span(Binary::data(), Binary::size())));
+  std::string file = real_bundle();
+  put_at(file, 0, std::uint32_t{0x40000000});
+  CHECK(error_of(FlatbufferView::open(schema.value(), file_of(file), "bad")) ==
+        containing("bad: offset 0: "));
+}
+
 TEST_CASE("of files with random damage exactly those are read that FlatBuffers' verifier takes") {
   struct Kind {
     std::string file;

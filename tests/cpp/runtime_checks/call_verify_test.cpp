@@ -389,10 +389,13 @@ std::string expected(std::string_view name, const std::vector<KernelArgument>& a
 
 TEST_CASE("dimensions, positions, dtypes and orders that a kernel takes unchecked are found") {
   CHECK(expected("aten::mm.out", {tensor_of(2), tensor_of(2), tensor_of(2), {}}) == "nothing");
-  CHECK(expected("aten::mm.out", {tensor_of(2), tensor_of(3), tensor_of(2), {}}) ==
-        "a tensor of 2 dimensions as argument 1");
-  CHECK(expected("aten::bmm.out", {tensor_of(3), tensor_of(3), tensor_of(2), {}}) ==
-        "a tensor of 3 dimensions as argument 2");
+  for (const auto& [name, rank] : {std::pair{"aten::mm.out", 2U}, std::pair{"aten::bmm.out", 3U}}) {
+    for (const std::size_t wrong : {0U, 1U, 2U}) {
+      std::vector<KernelArgument> factors(4, tensor_of(rank));
+      factors[wrong] = tensor_of(rank + 1);
+      CHECK(expected(name, factors) == text("a tensor of {} dimensions as argument {}", rank, wrong));
+    }
+  }
   CHECK(expected("llama::update_cache.out", {tensor_of(4), tensor_of(4), integer(0), {}, {}}) == "nothing");
   CHECK(expected("llama::update_cache.out", {tensor_of(4), tensor_of(4), integer(-1), {}, {}}) ==
         "at least 0 as argument 2");
@@ -447,29 +450,45 @@ TEST_CASE("an image without elements is found, where its sizes are fixed") {
 }
 
 TEST_CASE("sizes and dtypes of attention that its kernels take unchecked are found") {
+  struct Attention {
+    const char* name;
+    std::size_t keys;
+    std::size_t values;
+    std::size_t position;
+    std::size_t out;
+  };
   const KernelArgument queries = tensor_of({1, 2, 4, 8});
-  std::vector<KernelArgument> plain(10);
-  std::ranges::fill_n(plain.begin(), 3, queries);
-  plain[3] = integer(0);
-  plain[8] = queries;
-  CHECK(expected("llama::custom_sdpa.out", plain) == "nothing");
-  auto changed = plain;
-  changed[1] = changed[2] = tensor_of({2, 2, 4, 8});
-  CHECK(expected("llama::custom_sdpa.out", changed) ==
-        "1 in dimension 0 of argument 1, as argument 0 has in dimension 0");
-  for (const std::size_t dimension : {1U, 2U}) {
-    CAPTURE(dimension);
+  for (const auto& [name, keys, values, position, out] :
+       {Attention{"llama::custom_sdpa.out", 1, 2, 3, 8},
+        Attention{"llama::custom_quantized_sdpa.out", 1, 2, 3, 15},
+        Attention{"llama::sdpa_with_kv_cache.out", 3, 4, 5, 11}}) {
+    CAPTURE(name);
+    std::vector<KernelArgument> plain(17);
+    std::ranges::fill_n(plain.begin(), static_cast<std::ptrdiff_t>(values + 1), queries);
+    plain[position] = integer(0);
+    plain[out] = queries;
+    CHECK(expected(name, plain) == "nothing");
+    auto changed = plain;
+    changed[position] = integer(-1);
+    CHECK(expected(name, changed) == text("at least 0 as argument {}", position));
     changed = plain;
-    ++changed[2].tensor->sizes[dimension];
-    CHECK(expected("llama::custom_sdpa.out", changed) ==
-          text("{0} in dimension {1} of argument 2, as argument 1 has in dimension {1}",
-               queries.tensor->sizes[dimension], dimension));
+    changed[keys] = changed[values] = tensor_of({2, 2, 4, 8});
+    CHECK(expected(name, changed) ==
+          text("1 in dimension 0 of argument {}, as argument 0 has in dimension 0", keys));
+    for (const std::size_t dimension : {0U, 1U, 2U}) {
+      CAPTURE(dimension);
+      changed = plain;
+      ++changed[values].tensor->sizes[dimension];
+      CHECK(expected(name, changed) ==
+            text("{0} in dimension {1} of argument {2}, as argument {3} has in dimension {1}",
+                 queries.tensor->sizes[dimension], dimension, values, keys));
+    }
+    changed = plain;
+    changed[out].tensor->scalar_type = ScalarType::kFloat16;
+    CHECK(expected(name, changed) == text("a tensor of the dtype of argument 0 as argument {}", out));
+    changed[0].tensor->scalar_type = ScalarType::kInt8;
+    CHECK(expected(name, changed) == "nothing");
   }
-  changed = plain;
-  changed[8].tensor->scalar_type = ScalarType::kFloat16;
-  CHECK(expected("llama::custom_sdpa.out", changed) == "a tensor of the dtype of argument 0 as argument 8");
-  changed[0].tensor->scalar_type = ScalarType::kInt8;
-  CHECK(expected("llama::custom_sdpa.out", changed) == "nothing");
 
   std::vector<KernelArgument> cached(13);
   std::ranges::fill_n(cached.begin(), 5, queries);
@@ -479,6 +498,9 @@ TEST_CASE("sizes and dtypes of attention that its kernels take unchecked are fou
   CHECK(expected("llama::sdpa_with_kv_cache.out", cached) == "nothing");
   cached[6] = integer(1);
   CHECK(expected("llama::sdpa_with_kv_cache.out", cached) == "at least 2 as argument 6");
+  cached[6] = integer(2);
+  cached[2] = tensor_of({1, 3, 4, 8});
+  CHECK(expected("llama::sdpa_with_kv_cache.out", cached) == "at least 3 as argument 6");
 }
 
 TEST_CASE("complex tensors that are divided element by element are alike") {

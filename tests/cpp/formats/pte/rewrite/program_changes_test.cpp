@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "counted_bytes.h"
@@ -233,6 +234,15 @@ TEST_CASE("a constant outside its segment is found, unless no tensor refers to i
   CHECK(error_of(out(1)) == containing("expected piece 1, "));
   CHECK(error_of(out(1)) == containing("found it at 1000000"));
   CHECK(out(0));
+}
+
+TEST_CASE("a constant of more elements than can be counted is found") {
+  const auto change = [](ProgramT& object) {
+    auto& sizes = first_constant(object).sizes;
+    std::ranges::fill(sizes, std::numeric_limits<std::int32_t>::max());
+  };
+  CHECK(error_of(plan(described(1, change), {.constants_out = ConstantsOut()})) ==
+        containing("expected a constant tensor, found "));
 }
 
 TEST_CASE("two constants can't have one key, and constants can't move both ways") {
