@@ -7,6 +7,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
+#include <vector>
 
 #include "counted_bytes.h"
 #include "etstream/program.h"
@@ -22,19 +24,27 @@
 namespace etstream {
 namespace {
 
-/// Returns a newer schema, in which every table has another index and there is another instruction.
-ProgramSchema newer_schema(const TemporaryFolder& folder) {
+using Replacements = std::vector<std::pair<std::string_view, std::string_view>>;
+
+Result<ProgramSchema> changed_schema(const TemporaryFolder& folder, const Replacements& replacements) {
   std::string schema = content_of(ETSTREAM_SCHEMA_DIR "/program.fbs");
-  const auto replace = [&](std::string_view from, std::string_view to) {
+  for (const auto& [from, to] : replacements) {
     const std::size_t at = schema.find(from);
     REQUIRE(at != std::string::npos);
     schema.replace(at, from.size(), to);
-  };
-  replace("table ContainerMetadata", "table AFirst { x:int; }\ntable ContainerMetadata");
-  replace("JumpFalseCall, FreeCall }", "JumpFalseCall, FreeCall, AFirst }");
+  }
   std::ofstream(folder / "program.fbs") << schema;
-  std::filesystem::copy(ETSTREAM_SCHEMA_DIR "/scalar_type.fbs", folder / "scalar_type.fbs");
-  return ProgramSchema::load(folder / "program.fbs").value();
+  std::filesystem::copy(ETSTREAM_SCHEMA_DIR "/scalar_type.fbs", folder / "scalar_type.fbs",
+                        std::filesystem::copy_options::overwrite_existing);
+  return ProgramSchema::load(folder / "program.fbs");
+}
+
+/// Returns a newer schema, in which every table has another index and there is another instruction.
+ProgramSchema newer_schema(const TemporaryFolder& folder) {
+  return changed_schema(folder,
+                        {{"table ContainerMetadata", "table AFirst { x:int; }\ntable ContainerMetadata"},
+                         {"JumpFalseCall, FreeCall }", "JumpFalseCall, FreeCall, AFirst }"}})
+      .value();
 }
 
 ProgramPlanOptions other_layout() { return {.segment_alignment = 4096, .constant_tensor_alignment = 64}; }
@@ -67,6 +77,26 @@ TEST_CASE("a program is the same by a schema that a user brings, whatever the nu
     return out;
   };
   CHECK(written(known) == written(newer));
+}
+
+TEST_CASE("a schema that does not only add to ExecuTorch's is refused with what differs") {
+  const TemporaryFolder folder;
+  const auto refused = [&](std::string_view from, std::string_view to) {
+    return error_of(changed_schema(folder, {{from, to}}));
+  };
+  const auto named = [](const std::string& what) {
+    return containing(": " + what + " is not that of ExecuTorch 1.5.1, or not there");
+  };
+  CHECK(refused("\"ET12\"", "\"ET13\"") == named("the root table or the file identifier"));
+  CHECK(refused("JumpFalseCall, FreeCall }", "FreeCall, JumpFalseCall }") ==
+        named("field Instruction.instr_args"));
+  CHECK(refused("JumpFalseCall, FreeCall }", "JumpFalseCall }") == named("field Instruction.instr_args"));
+  CHECK(refused("  version:uint;", "  edition:uint;") == named("field Program.version"));
+  CHECK(refused("  version:uint;", "  version:ulong;") == named("field Program.version"));
+  CHECK(refused("  version:uint;", "  version:uint = 1;") == named("field Program.version"));
+  CHECK(refused("FreeCall { value_index:int; }", "FreeCall { value_index:float; }") ==
+        named("field FreeCall.value_index"));
+  CHECK(refused("FreeCall { value_index:int; }", "FreeCall {}") == named("field FreeCall.value_index"));
 }
 
 TEST_CASE("an instruction that the library does not know is an error, not the end of the program") {
