@@ -13,6 +13,7 @@
 #include "etstream/program_plan.h"
 #include "file_bytes.h"
 #include "files/diff_list.h"
+#include "files/origins/made_program.h"
 #include "test_errors.h"
 
 namespace etstream::diff_test {
@@ -47,6 +48,17 @@ TEST_CASE("bytes that nothing refers to are told where nothing else differs") {
   const FileDiff found = diff_of(real_program(), real_program() + "x");
   CHECK(found.same_content);
   CHECK(lines_of(found) == "layout file: 23400 bytes, which differ from byte 23400 on | 23401 bytes\n");
+}
+
+TEST_CASE("initial states that differ are told by their names") {
+  const auto with = [](char byte) {
+    return made::file(
+        {.constants = {
+             {std::string(16, byte), {4}, "state", ScalarType::kFloat32, made::Place::kInitialState}}});
+  };
+  CHECK(lines_of(diff_of(with('a'), with('b'))) ==
+        "content mutable 'state': float32 [4], 16 bytes, which differ from byte 0 on | float32 [4], 16 "
+        "bytes\n");
 }
 
 TEST_CASE("a changed weight is found under any layout, once") {

@@ -11,6 +11,7 @@
 #include "bundled_program_generated.h"
 #include "etstream/bundled_program_file.h"
 #include "file_bytes.h"
+#include "files/origins/made_program.h"
 #include "flatbuffer/json/generate_text.h"
 #include "golden_bundles.h"
 #include "test_errors.h"
@@ -65,6 +66,19 @@ std::string extracted_and_bundled(const std::string& file) {
 
 Tensor floats(std::vector<std::int32_t> sizes, std::vector<std::uint8_t> order, std::uint64_t bytes) {
   return {ScalarType::kFloat32, std::move(sizes), std::move(order), repeated('f', bytes)};
+}
+
+TEST_CASE("a bundle's program is checked as ExecuTorch loads it") {
+  program::ProgramT later;
+  later.version = 1;
+  later.execution_plan.push_back(made::identity());
+  flatbuffers::FlatBufferBuilder builder;
+  FinishProgramBuffer(builder, program::Program::Pack(builder, &later));
+  BundledProgram bundle;
+  bundle.program = file_of(finished(builder));
+  Findings findings;
+  REQUIRE(opened(bundled(bundle)).verify(findings));
+  CHECK(exactly(lines_of(findings.errors)) == containing("expected schema version 0, "));
 }
 
 TEST_CASE("each golden bundle is read, and extracted, to what gives its bytes back") {
