@@ -50,6 +50,7 @@ std::vector<Foreign> all_foreign() {
       {R"( {"success": false, "a\"b": [{"x": 1}], "error" : {"code": 404}})", "is an error as JSON"},
       {R"({"message":"Bad credentials","documentation_url":"x"})", "is an error as JSON"},
       {R"({"detail":"Not authenticated"})", "is an error as JSON"},
+      {R"({"statusCode":404,"path":"x"})", "is an error as JSON"},
       {"Entry not found", "is text, 'Entry not found'" + again},
       {"Invalid username or password.\n", "is text, 'Invalid username or password.'" + again},
       {"\x1f\x8b\x08\0\0\0\0\0\0\x03"s, "is compressed with gzip; unpack it first"},

@@ -106,6 +106,23 @@ TEST_CASE("a phase has the time, the work and the peak between its beginning and
   CHECK(phase.ended);
 }
 
+TEST_CASE("a phase has what the process and those below it had at a time meanwhile") {
+  WatchedProcess process = seen_process();
+  for (std::uint64_t time = 1; time <= 10; ++time) {
+    process.with_descendants.add(sample(time * kSecond, time == 4 ? 500 : time == 8 ? 900 : 120));
+  }
+  Profile profile;
+  add_profiles({process},
+               {event(true, 3, 100, 110, "one"), event(false, 5, 100, 110), event(true, 6, 100, 110, "two"),
+                event(false, 7, 100, 110)},
+               1 * kSecond, profile);
+  REQUIRE(profile.phases.size() == 2);
+  CHECK(profile.phases[0].with_descendants.anonymous == 500);
+  CHECK(profile.phases[0].with_descendants.resident == 510);
+  CHECK(profile.phases[0].peak.anonymous == 100);
+  CHECK(profile.phases[1].with_descendants.anonymous == 120);
+}
+
 TEST_CASE("a spike that was not seen is in the mark of the phase that it was in, and in no other") {
   const Profile profile = profile_of({event(true, 2, 100, 110, "quiet"), event(false, 3, 100, 110),
                                       event(true, 4, 100, 110, "spike"), event(false, 5, 100, 2110),
