@@ -5,6 +5,9 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
 #include <unistd.h>
 
 #include <filesystem>
@@ -18,6 +21,25 @@
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_sources.h"
+
+#if defined(__linux__)
+namespace {
+
+int syncs = 0;
+
+}  // namespace
+
+// These take the places of the C library's.
+extern "C" int fsync(int file) {
+  ++syncs;
+  return static_cast<int>(::syscall(SYS_fsync, file));
+}
+extern "C" int syncfs(int file) noexcept {
+  ++syncs;
+  return static_cast<int>(::syscall(SYS_syncfs, file));
+}
+
+#endif
 
 namespace etstream::commit_together_test {
 namespace {
@@ -95,6 +117,24 @@ void add_folder(Sinks& outputs, const std::string& path) {
   CHECK(code_of((*created)->path_of("../file")) == "kInvalidArgument");
   outputs.push_back(std::move(created).value());
 }
+
+#if defined(__linux__)
+TEST_CASE("an output and its folder are synced once each, and not at all where that is not asked for") {
+  const TemporaryFolder folder;
+  for (const bool sync : {true, false}) {
+    CAPTURE(sync);
+    syncs = 0;
+    const auto file = open_file_sink(folder / "file", {.sync = sync});
+    REQUIRE((*file)->append(source_of("content")));
+    REQUIRE((*file)->commit());
+    CHECK(syncs == (sync ? 2 : 0));
+    syncs = 0;
+    REQUIRE((*AtomicFolder::create(folder / (sync ? "one" : "other"), {.sync = sync}))->commit());
+    CHECK(syncs == (sync ? 2 : 0));
+  }
+}
+
+#endif
 
 TEST_CASE("folders are committed and taken back with files") {
   const TemporaryFolder folder;
