@@ -61,7 +61,10 @@ int run_command(int argc, char** argv) {
     // The order is reversed, as CLI11 expects it.
     app->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::Success& asked) {  // for help, or the version
-    return app->exit(asked);
+    const int done = app->exit(asked);
+    const auto told = close_standard_output();
+    if (!told) complain("etstream: {}\n", one_line(told.error().message));
+    return told ? done : kFailed;
   } catch (const CLI::ParseError& error) {
     complain("{}\n", one_line(describe(*app, error, arguments, chosen)));
     return kWrongCommandLine;

@@ -9,3 +9,10 @@ echo "exit code $?"
 cmp open.bpte closed.bpte
 etstream bundle model.pte --cases cases.json -o - >&-
 echo "exit code $?"
+# Output that can't be printed is a failure, whatever it is.
+etstream inspect --json model.pte >&-
+echo "exit code $?"
+for asked in --version 'pte --help'; do
+  etstream $asked >/dev/full
+  echo "exit code $?"
+done
