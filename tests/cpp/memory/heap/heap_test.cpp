@@ -25,6 +25,7 @@
 #include "memory/heap/block_table.h"
 #include "memory/heap/heap_posix.h"
 #include "memory/heap/spill_file.h"
+#include "memory/heap/statistics.h"
 
 #if defined(__linux__)
 namespace {
@@ -350,6 +351,25 @@ TEST_CASE("a child that came to be without the handlers of a fork has a file of 
 }
 
 #endif
+
+TEST_CASE("blocks of 1 MiB and more are told while they are in use") {
+  const auto use = std::make_unique<ProcessUse>();
+  const auto large = std::make_unique<LargeBlocks>();
+  const auto heap = open_heap();
+  heap->report_to(*use, *large);
+  const auto is_told = [&](const void* block) {
+    return std::ranges::any_of(large->places, [&](const LargeBlock& place) {
+      return place.address.load() == reinterpret_cast<std::uintptr_t>(block);
+    });
+  };
+  unsigned char* const block = allocate(*heap, kMiB);
+  unsigned char* const smaller = allocate(*heap, kMiB - kGranule);
+  CHECK(is_told(block));
+  CHECK_FALSE(is_told(smaller));
+  heap->release(block);
+  CHECK_FALSE(is_told(block));
+  heap->release(smaller);
+}
 
 TEST_CASE("the size of any address is that of the block that begins there, or nothing") {
   const auto heap = open_heap();
