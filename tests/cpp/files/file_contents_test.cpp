@@ -10,6 +10,7 @@
 
 #include "etstream/fat_container.h"
 #include "file_bytes.h"
+#include "files/origins/made_program.h"
 #include "test_errors.h"
 
 namespace etstream::file_contents_test {
@@ -78,6 +79,20 @@ TEST_CASE("a payload of a fat container has the contents of its file, and one in
     CAPTURE(each.name);
     CHECK(std::ranges::find(contents, payload->offset + each.offset, &FileContent::offset) != contents.end());
   }
+}
+
+TEST_CASE("parts of a delegate's payload are contents") {
+  // QNN's header has a magic number, a signature and the size of what is behind it.
+  std::string payload(256, '\0');
+  put_at(payload, 0, std::uint32_t{0x5678ABCD});
+  put_at(payload, 12, std::uint64_t{300});
+  payload += std::string(300, 'q');
+  const std::string file = made::file({.delegates = {{"QnnBackend", payload}}});
+  const auto contents = contents_of(file);
+  const auto part = std::ranges::find(contents, "forward / delegate 0 / context_binary", &FileContent::name);
+  REQUIRE(part != contents.end());
+  CHECK(part->size == 300);
+  CHECK(file.substr(part->offset, part->size) == std::string(300, 'q'));
 }
 
 TEST_CASE("a fat container in another, and a payload that is damaged, have no contents of their own") {
