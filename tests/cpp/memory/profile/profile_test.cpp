@@ -165,7 +165,13 @@ TEST_CASE("a phase in which the process ends lasts as long as that was seen") {
   REQUIRE(profile.phases.size() == 1);
   CHECK(!profile.phases[0].ended);
   CHECK(profile.phases[0].seconds == 6.0);
+  CHECK(profile.phases[0].cpu_seconds == 0.0);  // the process was not seen to work
   CHECK(profile.phases[0].peak.anonymous == 100);
+  WatchedProcess process = seen_process();
+  process.work.cpu_seconds = 3.5;
+  Profile worked;
+  add_profiles({process}, {event(true, 4, 100, 110, "endless")}, 1 * kSecond, worked);
+  CHECK(worked.phases.at(0).cpu_seconds == 1.5);
 }
 
 TEST_CASE("an end without a beginning is passed over") {
