@@ -458,11 +458,11 @@ TEST_CASE("sizes and dtypes of attention that its kernels take unchecked are fou
     std::size_t out;
   };
   const KernelArgument queries = tensor_of({1, 2, 4, 8});
-  for (const auto& [name, keys, values, position, out] :
-       {Attention{"llama::custom_sdpa.out", 1, 2, 3, 8},
-        Attention{"llama::custom_quantized_sdpa.out", 1, 2, 3, 15},
-        Attention{"llama::sdpa_with_kv_cache.out", 3, 4, 5, 11}}) {
-    CAPTURE(name);
+  for (const Attention& attention : {Attention{"llama::custom_sdpa.out", 1, 2, 3, 8},
+                                     Attention{"llama::custom_quantized_sdpa.out", 1, 2, 3, 15},
+                                     Attention{"llama::sdpa_with_kv_cache.out", 3, 4, 5, 11}}) {
+    CAPTURE(attention.name);
+    const auto& [name, keys, values, position, out] = attention;
     std::vector<KernelArgument> plain(17);
     std::ranges::fill_n(plain.begin(), static_cast<std::ptrdiff_t>(values + 1), queries);
     plain[position] = integer(0);
