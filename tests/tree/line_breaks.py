@@ -120,8 +120,8 @@ def listed_breaks(path: Path) -> list[list[str]]:
     for block in blocks:
         if len(block) not in (3, 4):
             raise ValueError(f"{path}: expected a file, a line, what it is broken into and a reason, found {block}")
-    return [block[:-1] for block in blocks]
+    return blocks
 
 
 def is_listed(broken: Break, listed: list[list[str]]) -> bool:
-    return any(broken.listed().splitlines()[: len(block)] == block for block in listed)
+    return any(broken.listed().splitlines()[: len(block) - 1] == block[:-1] for block in listed)

@@ -54,14 +54,15 @@ class LineBreaks(unittest.TestCase):
     def test_a_list_has_single_breaks_and_all_of_a_line(self) -> None:
         [[more, fewer]] = breaks_of("a.cpp", "  f(2);\n")
         self.assertEqual(more.listed(), "a.cpp\nf(2);\nf(3);")
-        self.assertTrue(is_listed(more, [["b.cpp", "f(2);"], ["a.cpp", "f(2);", "f(3);"]]))
-        self.assertFalse(is_listed(fewer, [["a.cpp", "f(2);", "f(3);"]]))
-        self.assertTrue(is_listed(fewer, [["a.cpp", "f(2);"]]))
+        self.assertTrue(is_listed(more, [["b.cpp", "f(2);", "why"], ["a.cpp", "f(2);", "f(3);", "why"]]))
+        self.assertFalse(is_listed(fewer, [["a.cpp", "f(2);", "f(3);", "why"]]))
+        self.assertTrue(is_listed(fewer, [["a.cpp", "f(2);", "why"]]))
 
     def test_equal_breaks_are_of_lines_that_there_are(self) -> None:
         for block in listed_breaks(HERE / "equal_breaks.txt"):
             breaks = breaks_of(block[0], (HERE.parents[1] / block[0]).read_text(encoding="utf-8"))
             self.assertTrue(any(is_listed(b, [block]) for line in breaks for b in line), block)
+            self.assertGreater(len(block[-1]), 20)
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ TEST_CASE("a sound payload has nothing to find, and says what calls bring") {
   CHECK((*arguments)[1].width == 4);
 }
 
-TEST_CASE("constants of a payload without a header are in its graph, wherever") {
+TEST_CASE("constants of a payload without a header are not looked for behind its graph") {
   XNNGraphT graph = sound_graph();
   graph.xvalues[2]->xvalue_union.AsXNNTensorValue()->constant_buffer_idx = 9;
   flatbuffers::FlatBufferBuilder builder;
