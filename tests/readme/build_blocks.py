@@ -41,7 +41,7 @@ BLOCKS = {
     "docs/profile.md: export:": "is a job of another project; tests/profile runs what it runs",
     "docs/exporting.md: etstream run ": "takes ExecuTorch's own export of a Llama; tests/heap runs commands, and"
     " perf/export_paths.py this one",
-    "docs/installing.md: packaging/wheels ": "tests/run all builds and tries those for x86-64; all of them before a release",
+    "docs/installing.md: packaging/wheels ": "tests/run release builds and tries those for x86-64; all of them before a release",
     "docs/installing.md: cpack ": "tests/packaging/debian_packages runs it",
     'docs/library.md: #include "etstream/inspect.h"': HEADERS,
     "docs/library.md: find_package(etstream ": BUILD_BLOCKS,

@@ -18,6 +18,8 @@ import resource  # noqa: E402
 import select  # noqa: E402
 import signal  # noqa: E402
 import threading  # noqa: E402
+import types  # noqa: E402
+from pathlib import Path  # noqa: E402
 
 # The descriptors that this process starts with: the program, or a bundle with its test cases; a copy of the program;
 # outputs; weights.
@@ -37,12 +39,31 @@ class NotMade(Exception):
 
 
 def import_runtime():
-    """Imports ExecuTorch and the modules that register more kernels, and returns ExecuTorch's module."""
-    from executorch.extension.pybindings import portable_lib
+    """Imports ExecuTorch's runtime, loads libraries of more kernels, and returns the runtime's module.
 
-    for module in ("executorch.kernels.quantized", "executorch.extension.llm.custom_ops.custom_ops"):
-        with contextlib.suppress(Exception):  # the module may be for another torch
-            __import__(module)
+    The runtime takes a warning from a module of the package that exports, the import of which takes most of the time.
+    So an empty package with the same folders stands in its place.
+    """
+    import executorch
+
+    exporter = types.ModuleType("executorch.exir")
+    exporter.__path__ = [f"{folder}/exir" for folder in executorch.__path__]
+    sys.modules[exporter.__name__] = executorch.exir = exporter
+    try:
+        from executorch.extension.pybindings import portable_lib
+    except ImportError:
+        # It takes more from there, or can't be imported at all.
+        del executorch.exir
+        for name in [name for name in sys.modules if name.startswith(exporter.__name__)]:
+            del sys.modules[name]
+        from executorch.extension.pybindings import portable_lib
+    import torch
+
+    package = Path(portable_lib.__file__).parents[2]
+    for folder in ("kernels/quantized", "extension/llm/custom_ops"):
+        for library in (package / folder).rglob("*_ops_aot_lib.*"):
+            with contextlib.suppress(Exception):  # the library may be for another torch
+                torch.ops.load_library(library)
     return portable_lib
 
 
