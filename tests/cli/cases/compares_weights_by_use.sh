@@ -20,6 +20,10 @@ try etstream diff "$program" changed.pte --atol 1
 try etstream diff "$program" changed.pte --atol 3
 printf '{"%s": "linear.weight"}' $weight >names.json
 try etstream diff "$program" changed.pte --atol 3 --names names.json --json | sed "s|$GOLDEN|GOLDEN|"
+# A delegate has other data than the keys and their weights.
+cp "$program" flags.pte
+printf '\3' | dd of=flags.pte bs=1 seek=2128 conv=notrunc status=none
+try etstream diff "$program" flags.pte
 # A tolerance covers only differences of weights.
 LC_ALL=C sed 's/aten::embedding/aten::EMBEDDING/' changed.pte >operator.pte
 etstream diff "$program" operator.pte --atol 3 | head -n 1

@@ -17,6 +17,10 @@ chmod +x python bare
 try etstream verify model.pte --run --python ./python --run-seconds 9 --seed 7
 etstream bundle model.pte --cases cases.json -o model.bpte --no-sync >/dev/null
 try etstream verify model.bpte --run --python ./python
+# An output may be a number.
+sed 's/{"dtype".* 36}/{"double": "0x1.8p+1"}/' python >number
+chmod +x number
+try etstream verify model.bpte --run --python ./number
 # There is no ExecuTorch, there is no Python, or the program is no Python.
 try etstream verify model.pte --run --python ./bare
 try etstream verify model.pte --run --python ./missing

@@ -44,6 +44,7 @@ struct Parts {
   std::string stream = ethos_u_stream();
   bool is_external = false;  // the input is a constant of another file
   bool has_named_data = false;
+  bool has_args = true;  // of the call of a kernel
 };
 
 /// Returns a program with a method that has every kind of value, a delegate, and a call of each kind.
@@ -89,7 +90,8 @@ std::string program_of(const Parts& parts) {
                                          builder.CreateVector(std::vector<std::uint8_t>{1}));
   const auto delegate = p::CreateBackendDelegate(builder, builder.CreateString(parts.backend), reference,
                                                  builder.CreateVector(&spec, 1));
-  const auto kernel = p::CreateKernelCall(builder, 0, builder.CreateVector(Indices{1, 2, 0}));
+  const auto args = parts.has_args ? builder.CreateVector(Indices{1, 2, 0}) : 0;
+  const auto kernel = p::CreateKernelCall(builder, 0, args);
   const auto call = p::CreateDelegateCall(builder, 0, builder.CreateVector(Indices{1, 0}));
   const flatbuffers::Offset<p::Instruction> instructions[] = {
       p::CreateInstruction(builder, p::InstructionArguments_KernelCall, kernel.Union()),
@@ -134,6 +136,13 @@ TEST_CASE("each kind of value, delegates and calls take what the runtime's struc
   CHECK(narrow.method_allocator() == 448);
   CHECK(narrow.load_temp == 84);
   CHECK(method.kernel_calls == 1);
+}
+
+TEST_CASE("a call without arguments takes none") {
+  const auto budget = budget_of({.has_args = false});
+  REQUIRE_MESSAGE(budget, budget.error().message);
+  CHECK(budget->methods.at(0).bits_64.calls == 96);
+  CHECK(budget->methods[0].kernel_calls == 1);
 }
 
 TEST_CASE("a constant of another file takes an entry, and that file a map of its own beside named data") {

@@ -129,6 +129,7 @@ TEST_CASE("an element that differs is told with its place, unless it is within t
   CHECK(first.mismatches == 1);
   CHECK(first.largest_absolute_error == 2);
   CHECK(example.run({.tolerance = tolerance_of(2, 0)})->as_expected());
+  CHECK_FALSE(example.run({.tolerance = tolerance_of(0, 0)})->as_expected());
   CHECK(error_of(example.run({.tolerance = {.absolute = -1}})) == containing("negative or NaN"));
 }
 

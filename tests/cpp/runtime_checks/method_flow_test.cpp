@@ -3,6 +3,9 @@
 // Errors that ProgramFile::verify finds only by following a method's values through its instructions.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "runtime_checks/one_call_program.h"
 
 namespace etstream::method_flow_test {
@@ -163,6 +166,17 @@ TEST_CASE("a call that a jump always passes by is left alone") {
   };
   check_sound(make(false));
   check_found("expected a tensor as argument 0 of aten::abs.out, found a string", make(true));
+}
+
+TEST_CASE("a jump counts instructions from the beginning of its chain") {
+  check_sound([](ExecutionPlanT& plan) {
+    jump(plan, add_boolean(plan, false), 2);
+    call(plan, "aten::abs", "out", {kText, kOutput, kOutput});
+    plan.chains.push_back(std::make_unique<ChainT>());
+    auto& first = plan.chains[0]->instructions;
+    std::move(first.begin() + 1, first.end(), std::back_inserter(plan.chains[1]->instructions));
+    first.resize(1);
+  });
 }
 
 /// Makes the program look up rows of a table in planned memory: kOutput is at byte `at`, and kOther has the

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Calls on descriptors that signals interrupt.
+// Descriptors, and calls on them that signals interrupt.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -77,6 +78,15 @@ TEST_CASE("a signal may end what waits to write") {
   const InterruptedPipe pipe(0);
   CHECK(error_of(write_all(pipe.end(1), bytes, "pipe", stopped)) == "kInterrupted: stopped");
   CHECK(signals == 1);
+}
+
+TEST_CASE("descriptor 0 is closed like others") {
+  const int standard_input = ::dup(STDIN_FILENO);
+  { const Descriptor closes(STDIN_FILENO); }
+  const int flags = ::fcntl(STDIN_FILENO, F_GETFD);
+  ::dup2(standard_input, STDIN_FILENO);
+  ::close(standard_input);
+  CHECK(flags == -1);
 }
 
 }  // namespace

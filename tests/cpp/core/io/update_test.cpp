@@ -142,6 +142,15 @@ TEST_CASE("where the base is of no use, an update is little larger than a packed
   CHECK(update_of(now, base, {{0, now.size(), 0}}).size() < packed_bytes(now).size() + 200);
 }
 
+TEST_CASE("a piece that nothing makes smaller is part of an update") {
+  testing::SeededRandom random(6);
+  std::string now(kPieceSize, '\0');
+  for (char& c : now) c = static_cast<char>(random.below(256));
+  const auto again = restored(update_of(now, "base", {}), "base");
+  REQUIRE_MESSAGE(again, again.error().message);
+  CHECK((*again == now));
+}
+
 TEST_CASE("an update is restored with its base alone") {
   const std::string base = floats(10000);
   const std::string update = update_of(moved(base, 2), base, {{0, 10000, 0}});

@@ -224,7 +224,7 @@ TEST_CASE("each thing that is wrong with header or directory has its own error")
          put_at(file, directory_of(file) + 64 + 64 + 16, std::uint64_t{39'999});
          seal(file);
        },
-       "a segment of 39999 bytes"},
+       "a segment of 39999 bytes, aligned as it lies at 39808, found 40000 bytes, aligned to 64"},
       {"parts overlap", put_in_directory(64 + 3 * 64 + 40 + 8, std::uint64_t{0}), "parts in order and apart"},
       {"parts out of order", put_in_directory(64 + 3 * 64, std::uint32_t{1}), "parts in order and apart"},
       {"flags deny the hashes", put_in_directory(16, std::uint32_t{0}), "no hashes and no parts"},

@@ -288,6 +288,16 @@ TEST_CASE("an index is complete if each file is there with the tensors that it l
   CHECK(verify(folder / "i.json")->warnings.size() == 1);
 }
 
+TEST_CASE("an index of one file that lacks many tensors has a hundred problems at most") {
+  const Folder folder;
+  folder.put("a.safetensors", one_tensor("a"));
+  std::string map = R"("a": "a.safetensors")";
+  for (int i = 0; i < 120; ++i) map += ", \"missing" + std::to_string(i) + R"(": "a.safetensors")";
+  const auto found = verify(folder.put("i.json", R"({"weight_map": {)" + map + "}}"));
+  REQUIRE_MESSAGE(found, found.error().message);
+  CHECK(found->errors.size() == 100);
+}
+
 TEST_CASE("a folder stands for what transformers loads from it, or for its only weights") {
   const Folder folder;
   const auto refused = [&] { return doctest::String(folder.open({""}).c_str()); };

@@ -315,6 +315,21 @@ TEST_CASE("a second name or second numbers in extra fields are refused, as some 
         containing("offset 39: expected one extra field of 64-bit numbers, found another"));
 }
 
+TEST_CASE("sizes of 64 bits are those of an extra field") {
+  // The directory begins at 34 with the header of "a", which its name and its extra field end.
+  std::string bytes = text_of(archive({{"a", 3}}));
+  for (const std::size_t at : {34U + 20U, 34U + 24U}) put(bytes, at, ~std::uint32_t{0});
+  std::string extra("\1\0\x10\0", 4);
+  extra.resize(20);
+  for (const std::size_t at : {4U, 12U}) put(extra, at, std::uint64_t{3});
+  put(bytes, 34 + 30, static_cast<std::uint16_t>(extra.size()));
+  bytes.insert(34 + 47, extra);
+  put(bytes, bytes.size() - 10, static_cast<std::uint32_t>(47 + extra.size()));
+  const auto read = read_zip(source_of(bytes));
+  REQUIRE_MESSAGE(read, read.error().message);
+  CHECK(read->members.at(0).size == 3);
+}
+
 TEST_CASE("up to three zeros behind the extra fields are padding") {
   // An archive whose member "a" has two bytes behind its name, and its data from 33 on.
   std::string bytes = text_of(archive({{"a", 1}}));

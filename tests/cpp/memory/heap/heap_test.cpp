@@ -296,6 +296,14 @@ int in_child(Heap& heap, Child child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+TEST_CASE("a fork before the heap is open does not keep later ones waiting") {
+  Heap heap;
+  heap.before_fork();
+  heap.after_fork_in_parent();
+  REQUIRE_FALSE(heap.open({"/var/tmp", 0}));
+  CHECK(in_child(heap, [] { return 0; }) == 0);
+}
+
 TEST_CASE("after a fork parent and child each have their own") {
   const auto heap = open_heap();
   unsigned char* const block = allocate(*heap, 8 * kMiB);

@@ -106,6 +106,16 @@ TEST_CASE("a phase has the time, the work and the peak between its beginning and
   CHECK(phase.ended);
 }
 
+TEST_CASE("a process has the times of its beginning and its end") {
+  WatchedProcess process = seen_process();
+  process.begin = 4 * kSecond;
+  Profile profile;
+  add_profiles({process}, {}, 1 * kSecond, profile);
+  REQUIRE(profile.processes.size() == 1);
+  CHECK(profile.processes[0].start == 3.0);
+  CHECK(profile.processes[0].seconds == 6.0);
+}
+
 TEST_CASE("a phase has what the process and those below it had at a time meanwhile") {
   WatchedProcess process = seen_process();
   for (std::uint64_t time = 1; time <= 10; ++time) {
