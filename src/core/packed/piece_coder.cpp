@@ -195,7 +195,7 @@ class Output {
   explicit Output(std::span<std::byte> room) : room_(room) {}
 
   void add(std::span<const std::byte> bytes) noexcept {
-    std::copy(bytes.begin(), bytes.end(), room_.data() + size_);
+    std::ranges::copy(bytes, left().first(bytes.size()).begin());
     size_ += bytes.size();
   }
   void add_number(std::uint32_t number, std::size_t bytes) noexcept { add(bytes_of(number).first(bytes)); }

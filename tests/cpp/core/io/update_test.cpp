@@ -142,11 +142,18 @@ TEST_CASE("where the base is of no use, an update is little larger than a packed
   CHECK(update_of(now, base, {{0, now.size(), 0}}).size() < packed_bytes(now).size() + 200);
 }
 
-TEST_CASE("a piece that nothing makes smaller is part of an update") {
+TEST_CASE(
+    "a piece of as many runs as there may be, whose new bytes nothing makes smaller, is part of an update") {
   testing::SeededRandom random(6);
   std::string now(kPieceSize, '\0');
-  for (char& c : now) c = static_cast<char>(random.below(256));
-  const auto again = restored(update_of(now, "base", {}), "base");
+  for (std::size_t at = 0; at < now.size(); at += 4)
+    put_at(now, at, static_cast<std::uint32_t>(random.bits()));
+  std::vector<BaseRange> ranges;
+  for (std::size_t at = 0; at < now.size(); at += 2 * kPieceSize / packed::kMostRuns)
+    ranges.push_back({at, 24, at});
+  const std::string update = update_of(now, now, ranges);
+  CHECK(update.size() > kPieceSize + 16384);
+  const auto again = restored(update, now);
   REQUIRE_MESSAGE(again, again.error().message);
   CHECK((*again == now));
 }
