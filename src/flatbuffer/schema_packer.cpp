@@ -200,7 +200,6 @@ class Packer {
   Result<Ref> pack_inline_vector(const TableType& table, const FieldType& field, const FieldValue& value) {
     const auto* small = std::get_if<BytesValue>(&value);
     const auto* large = std::get_if<ByteSource>(&value);
-    if (large || (small && !small->empty())) pad_for_struct(field);
     if (small && small->size() % field.width == 0) {
       return builder_.add_vector(*small, field.width, field.alignment);
     }
