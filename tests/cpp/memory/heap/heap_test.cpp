@@ -300,6 +300,7 @@ TEST_CASE("a fork before the heap is open does not keep later ones waiting") {
   Heap heap;
   heap.before_fork();
   heap.after_fork_in_parent();
+  heap.after_fork_in_child();
   REQUIRE_FALSE(heap.open({"/var/tmp", 0}));
   CHECK(in_child(heap, [] { return 0; }) == 0);
 }
