@@ -169,14 +169,19 @@ TEST_CASE("a call that a jump always passes by is left alone") {
 }
 
 TEST_CASE("a jump counts instructions from the beginning of its chain") {
-  check_sound([](ExecutionPlanT& plan) {
-    jump(plan, add_boolean(plan, false), 2);
-    call(plan, "aten::abs", "out", {kText, kOutput, kOutput});
-    plan.chains.push_back(std::make_unique<ChainT>());
-    auto& first = plan.chains[0]->instructions;
-    std::move(first.begin() + 1, first.end(), std::back_inserter(plan.chains[1]->instructions));
-    first.resize(1);
-  });
+  const auto make = [](std::int32_t passed_by, std::int32_t reached) {
+    return [=](ExecutionPlanT& plan) {
+      jump(plan, add_boolean(plan, false), 2);
+      call(plan, "aten::abs", "out", {passed_by, kOutput, kOutput});
+      call(plan, "aten::abs", "out", {reached, kOutput, kOutput});
+      plan.chains.push_back(std::make_unique<ChainT>());
+      auto& first = plan.chains[0]->instructions;
+      std::move(first.begin() + 1, first.end(), std::back_inserter(plan.chains[1]->instructions));
+      first.resize(1);
+    };
+  };
+  check_sound(make(kText, kInput));
+  check_found("expected a tensor as argument 0 of aten::abs.out, found a string", make(kInput, kText));
 }
 
 /// Makes the program look up rows of a table in planned memory: kOutput is at byte `at`, and kOther has the
