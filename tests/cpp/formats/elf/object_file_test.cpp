@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <cstring>
 #include <string>
+#include <string_view>
 
 #include "file_bytes.h"
 
@@ -49,6 +51,59 @@ TEST_CASE("an object file has the numbers of its processor, and a note about the
     CHECK(sections == (each.has_stack_note ? 5 : 4));
     CHECK((object.find(".note.GNU-stack") != std::string::npos) == each.has_stack_note);
   }
+}
+
+/// Returns the numbers at `at`: of a byte, a half, a word or an address for each letter.
+std::string numbers(const std::string& object, std::uint64_t at, std::string_view letters) {
+  const std::size_t address = object[4] == 1 ? 4 : 8;
+  std::string out;
+  for (const char letter : letters) {
+    const std::size_t size = letter == 'b' ? 1 : letter == 'h' ? 2 : letter == 'w' ? 4 : address;
+    std::uint64_t value = 0;
+    std::memcpy(&value, object.data() + at, size);
+    out += (out.empty() ? "" : " ") + std::to_string(value);
+    at += size;
+  }
+  return out + "\n";
+}
+
+TEST_CASE("the tables of an object file tell where all of it lies") {
+  const std::string narrow = object_for(ObjectTarget::kArm);
+  CHECK(numbers(narrow, 7, "bww") == "0 0 0\n");
+  CHECK(numbers(narrow, 16, "hhwaaawhhhhhh") == "1 40 1 0 0 208 83886080 52 0 0 40 4 3\n");
+  CHECK(narrow.substr(52, 24) == std::string(12, '\0') + std::string("abc\0\0\0\0\0\3\0\0\0", 12));
+  std::string symbols;
+  for (std::size_t at = 80; at < 144; at += 16) symbols += numbers(narrow, at, "wwwbbh");
+  CHECK(symbols == "0 0 0 0 0 0\n1 0 3 17 0 1\n7 3 0 17 0 1\n17 8 4 17 0 1\n");
+  const std::string names("\0model\0model_end\0model_size\0.rodata.model\0.symtab\0.strtab\0", 58);
+  CHECK(narrow.substr(144, 64) == names + std::string(6, '\0'));
+  std::string sections;
+  for (std::size_t at = 208; at < narrow.size(); at += 40) sections += numbers(narrow, at, "wwaaaawwaa");
+  CHECK(sections ==
+        "0 0 0 0 0 0 0 0 0 0\n28 1 2 0 64 12 0 0 16 0\n42 2 0 0 80 64 3 1 8 16\n50 3 0 0 144 58 0 0 0 0\n");
+
+  const std::string wide = object_for(ObjectTarget::kAmd64);
+  CHECK(numbers(wide, 16, "hhwaaawhhhhhh") == "1 62 1 0 0 256 0 64 0 0 64 5 3\n");
+  CHECK(wide.substr(64, 16) == std::string("abc\0\0\0\0\0\3\0\0\0\0\0\0\0", 16));
+  symbols.clear();
+  for (std::size_t at = 80; at < 176; at += 24) symbols += numbers(wide, at, "wbbhaa");
+  CHECK(symbols == "0 0 0 0 0 0\n1 17 0 1 0 3\n7 17 0 1 3 0\n17 17 0 1 8 8\n");
+  sections.clear();
+  for (std::size_t at = 256; at < wide.size(); at += 64) sections += numbers(wide, at, "wwaaaawwaa");
+  CHECK(sections ==
+        "0 0 0 0 0 0 0 0 0 0\n28 1 2 0 64 16 0 0 16 0\n42 2 0 0 80 96 3 1 8 24\n66 3 0 0 176 74 0 0 0 0\n"
+        "50 1 0 0 80 0 0 0 0 0\n");
+}
+
+TEST_CASE(
+    "the plan of an object file tells the bytes of its data, which a section aligns to a word at least") {
+  const auto planned = elf::plan({.data = source_of("abc"), .symbol = "s", .section = "t", .alignment = 2});
+  REQUIRE_MESSAGE(planned, planned.error().message);
+  CHECK(planned->payload_size == 3);
+  CHECK(planned->metadata_size == planned->size - 3);
+  const std::string object = written(*planned);
+  CHECK(object.find("abc") == 56);
+  CHECK(numbers(object, get_at<std::uint32_t>(object, 32) + 40, "wwaaaawwaa") == "16 1 2 0 56 12 0 0 8 0\n");
 }
 
 }  // namespace
