@@ -67,12 +67,15 @@ TEST_CASE("payloads begin where their alignment asks, and are found there") {
   FatContainer container = three_payloads();
   container.alignment = 4096;
   container.payloads.push_back({"empty", ByteSource()});
+  container.payloads.push_back({"byte", source("x")});
   const FatContainerFile file = opened(bytes_of(container));
-  REQUIRE(file.payloads().size() == 4);
+  REQUIRE(file.payloads().size() == 5);
   CHECK(file.payloads()[0].offset == 4096);
   CHECK(file.payloads()[1].offset == 8192);
   CHECK(file.payloads()[2].offset == 4096);
+  CHECK(file.payloads()[3].offset == 8197);
   CHECK(file.payloads()[3].data.size() == 0);
+  CHECK(file.payloads()[4].offset == 12288);
   REQUIRE(file.find("xnnpack") != nullptr);
   CHECK(text_of(file.find("xnnpack")->data) == "defgh");
   CHECK(file.find("vulkan") == nullptr);
@@ -80,6 +83,20 @@ TEST_CASE("payloads begin where their alignment asks, and are found there") {
   REQUIRE(file.verify(findings));
   CHECK(findings.errors.empty());
   CHECK(findings.warnings.empty());
+}
+
+TEST_CASE("the plan of a container tells the alignments of its table and payloads, and their bytes") {
+  FatContainer container = three_payloads();
+  container.alignment = 64;
+  const auto planned = plan(container);
+  REQUIRE_MESSAGE(planned, planned.error().message);
+  std::string extents;
+  for (const Extent& each : planned->extents) {
+    extents += std::to_string(each.offset) + ":" + std::to_string(each.alignment) + " ";
+  }
+  CHECK(extents == "0:1 156:1 192:64 195:1 256:64 ");
+  CHECK(planned->metadata_size == 156);
+  CHECK(planned->payload_size == 261 - 156);
 }
 
 TEST_CASE("a container of nothing is one") { CHECK(opened(bytes_of(FatContainer())).payloads().empty()); }
@@ -97,9 +114,12 @@ TEST_CASE("what no reader would take is refused") {
        {std::string(), std::string(33, 'x'), std::string("\xc3\xa9"), std::string("a\0", 2)}) {
     CHECK(refused([&](auto& c) { c.payloads[0].name = name; }) == containing(kName));
   }
-  CHECK(refused([](auto& c) { c.payloads[0].name = std::string(32, 'x'); }) == "no error");
+  CHECK(refused([](auto& c) { c.payloads[0].name = std::string(30, 'x') + " ~"; }) == "no error");
   CHECK(refused([](auto& c) { c.alignment = 24; }) ==
         "kInvalidArgument: alignment 24: expected a power of two from 1 to 1073741824");
+  CHECK(refused([](auto& c) {
+          c.payloads.resize(65536, {"x", ByteSource()});
+        }) == "kInvalidArgument: payload 'x' comes twice");
   CHECK(refused([](auto& c) {
           c.payloads.resize(65537, {"x", ByteSource()});
         }) == "kTooLarge: a fat container holds at most 65536 payloads, found 65537");
@@ -136,7 +156,9 @@ TEST_CASE("tables of more payloads than a reader takes are too large") {
   std::string bytes("NFAT\1\0\0\0\1\0\1\0", 12);
   bytes.resize(12 + 48 * 65537);
   CHECK(error_of(FatContainerFile::open(source(bytes))) ==
-        containing("kTooLarge: memory: offset 8: expected at most 65536 payloads, found 65537"));
+        exactly("kTooLarge: memory: offset 8: expected at most 65536 payloads, found 65537"));
+  bytes[8] = '\0';
+  CHECK(opened(bytes).payloads().size() == 65536);
 }
 
 Findings findings_of(const std::string& bytes) {
@@ -160,17 +182,32 @@ TEST_CASE("verify tells of names, of what lies around payloads, and of payloads 
   twice.replace(108, 9, std::string("xnnpack\0\0", 9));
   CHECK(first_error(twice) == containing("offset 108: expected each name once, found 'xnnpack'"));
   CHECK(first_warning(good + "x") == containing("offset 164: expected zero, in the padding around payloads"));
-  CHECK(first_error(with(good, 92, std::uint64_t{2})) ==
-        containing("offset 158: expected payload 'xnnpack' behind the one before it, which ends at 159"));
+  for (const std::uint64_t size : {5U, 3U}) {
+    CHECK(first_error(with(with(good, 92, std::uint64_t{2}), 100, size)) ==
+          containing(
+              "offset 158: expected payload 'xnnpack' behind the one before it, which ends at 159, found "
+              "it in that"));
+  }
+  FatContainer apart = three_payloads();
+  apart.alignment = 64;
+  CHECK(first_warning(with(bytes_of(apart), 170, '\7')) ==
+        containing("offset 170: expected zero, in the padding around payloads, found 7"));
 }
 
 TEST_CASE("verify checks the payloads that it knows, each once") {
   FatContainer container;
   const ByteSource damaged = source(std::string("\x08\0\0\0ET12", 8) + std::string(8, '\0'));
-  container.payloads = {{"program", damaged}, {"same", damaged}, {"blob", source("no file at all")}};
+  container.payloads = {{"blob", source("no file at all")}, {"program", damaged}, {"same", damaged}};
   const Findings findings = findings_of(bytes_of(container));
   REQUIRE(findings.errors.size() == 1);
   CHECK(exactly(findings.errors[0].message) == containing("payload 'program': "));
+  const Findings alone = findings_of(text_of(damaged));
+  REQUIRE(alone.errors.size() == 1);
+  CHECK(findings.errors[0].offset == 170 + alone.errors[0].offset.value());
+  // One that is a payload of another is not entered.
+  FatContainer outer;
+  outer.payloads = {{"inner", source(bytes_of(container))}};
+  CHECK(findings_of(bytes_of(outer)).errors.empty());
 }
 
 }  // namespace
