@@ -20,6 +20,7 @@ std::string read(const std::string& name) {
 
 TEST_CASE("the names that ExecuTorch's programs write are known") {
   CHECK(read("out-0.bin") == "-/-/0");
+  CHECK(read("a-123456789.bin") == "-/-/123456789");
   CHECK(read("my-model_v2-12.bin") == "-/-/12");
   CHECK(read("output_3.bin") == "-/-/3");
   CHECK(read("0007.bin") == "-/-/7");
@@ -29,6 +30,7 @@ TEST_CASE("the names that ExecuTorch's programs write are known") {
 
 TEST_CASE("the names of write_test_cases() are known") {
   CHECK(read("forward_1_output_0.npy") == "forward/1/0");
+  CHECK(read("a_1_output_0.raw") == "a/1/0");
   CHECK(read("output_1_output_0.bin") == "output/1/0");
   CHECK(read("suite-2_0_output_10.bin") == "suite-2/0/10");
   CHECK(read("a_1_output_2_3_output_4.bin") == "a_1_output_2/3/4");
@@ -48,9 +50,11 @@ TEST_CASE("other names are none") {
                                  "forward_1_input_0.npy",
                                  "output__0.bin",
                                  "output_a_0.bin",
+                                 "output_1a_0.bin",
                                  "_1_output_0.bin",
                                  "1_output_0.bin",
                                  "forward_output_0.bin",
+                                 "forward__output_0.bin",
                                  "out--.bin",
                                  "out-1234567890.bin",
                                  "output_1234567890_0.raw",
