@@ -50,6 +50,9 @@ TEST_CASE("equal bytes take no room, bytes of two values an eighth, and bytes of
   // The estimate adds the part of a distribution that a sample does not show, here less than a byte.
   CHECK(coded(bytes_of(kSample, [](std::size_t i) { return i % 2; }), 1) == kSample / 8 + 1);
   CHECK(coded(bytes_of(kSample, [](std::size_t i) { return i; }), 1) == kSample);
+  // Bytes of eight values, of four, of two and of one, three bits and two and one and none of 32.
+  CHECK(coded(bytes_of(kSample, [](std::size_t i) { return i / 4 % (std::size_t{8} >> i % 4); }), 4) ==
+        kSample * 6 / 32 + 1);
 }
 
 TEST_CASE("each byte of an element is coded by itself, and elements of unknown size as suits them best") {
@@ -57,6 +60,7 @@ TEST_CASE("each byte of an element is coded by itself, and elements of unknown s
   CHECK(coded(fours, 4) == kSample / 4);
   CHECK(coded(fours, 0) == kSample / 4);
   CHECK(coded(fours, 17) == kSample / 4);
+  CHECK(coded(fours + fours, 4) == kSample / 2);
   CHECK(coded(fours, 1) > kSample / 3);
   const std::string sixteens = bytes_of(kSample, [](std::size_t i) { return i % 16 == 0 ? i / 16 : 7; });
   CHECK(coded(sixteens, 16) == kSample / 16);
@@ -70,9 +74,10 @@ TEST_CASE("samples come from the whole content, and from nothing else") {
   };
   CHECK(is_in_the_middle(coded(half, 1)));
   CHECK(is_in_the_middle(coded(std::string(half.rbegin(), half.rend()), 1)));
+  CHECK(coded(std::string(size - 4096, 'a') + patterned(4096), 1) > 0);
   const std::string around = bytes_of(kSample, [](std::size_t i) { return i; });
-  const CodedSizes found =
-      estimate(around + std::string(size, 'a') + around, {content(0, 0), content(kSample, size)});
+  const CodedSizes found = estimate(around + std::string(size, 'a') + around,
+                                    {content(0, size + 2 * kSample), content(kSample, size)});
   REQUIRE(found.contents.size() == 1);
   CHECK(found.contents[0].size == 0);
 }

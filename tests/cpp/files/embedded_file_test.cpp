@@ -38,7 +38,8 @@ TEST_CASE("a file that is opened has an absolute path, a name in C and its align
 
 TEST_CASE("names that C does not have are spelt so that it has them") {
   const TemporaryFolder folder;
-  for (const auto& [name, symbol] : {std::pair("1st.pte", "_1st_pte"), std::pair("a b-ü.x", "a_b____x")}) {
+  for (const auto& [name, symbol] : {std::pair("1st.pte", "_1st_pte"), std::pair("a b-ü.x", "a_b____x"),
+                                     std::pair("class", "_class"), std::pair("a1", "a1")}) {
     put_file(folder / name, "abc");
     const auto file = open_embedded_file(folder / name);
     REQUIRE_MESSAGE(file, file.error().message);
@@ -58,6 +59,7 @@ TEST_CASE("symbols, sections, alignments and outputs that can't be are refused")
     CHECK(refused([&](auto& file) { file.symbol = symbol; }) ==
           exactly("kInvalidArgument: expected a symbol that is a name in C and C++, found '" + symbol + "'"));
   }
+  CHECK(refused([](auto& file) { file.symbol = std::string(256, 'a'); }) == containing("expected a symbol"));
   for (const std::string section : {".bss", ".noinit.model", "COMMON"}) {
     CHECK(
         refused([&](auto& file) { file.section = section; }) ==
@@ -79,6 +81,18 @@ TEST_CASE("symbols, sections, alignments and outputs that can't be are refused")
   CHECK(
       refused([](auto&) {}, "model.obj") ==
       exactly("kInvalidArgument: expected an output that ends in .h, .c, .S, .o or .ld, found 'model.obj'"));
+}
+
+TEST_CASE("the longest names, the largest alignment and a path with a space are taken") {
+  const TemporaryFolder folder;
+  EmbeddedFile file = three_bytes();
+  file.symbol = std::string(255, 's');
+  file.section = ".bss_" + std::string(250, 't');
+  file.alignment = std::uint64_t{1} << 30;
+  file.path = folder / "a b~";
+  put_file(file.path, "abc");
+  for (const std::string output : {"a.h", "a.c", "a.S", "a.ld"})
+    CHECK(error_of(plan(file, output)) == "no error");
 }
 
 TEST_CASE("paths that can't stand in a source are refused there, and don't matter elsewhere") {

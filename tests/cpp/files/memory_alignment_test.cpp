@@ -69,6 +69,13 @@ TEST_CASE("a fat container needs what its payloads do, as far as their offsets a
   CHECK(container(1) == 16);
   CHECK(container(64) == 64);
   CHECK(container(4096) == 128);
+  FatContainer inner;
+  inner.payloads = {{"program", example()}};
+  inner.alignment = 4096;
+  FatContainer outer;
+  outer.payloads = {{"inner", file_of(plan(inner))}};
+  outer.alignment = 4096;
+  CHECK(alignment_of(file_of(plan(outer))) == 16);
 }
 
 TEST_CASE("another file needs 16, and a damaged one is refused") {

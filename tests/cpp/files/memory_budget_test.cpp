@@ -9,7 +9,9 @@
 
 #include <limits>
 
+#include "etstream/bundled_program.h"
 #include "file_bytes.h"
+#include "files/origins/made_program.h"
 #include "program_generated.h"
 #include "test_errors.h"
 
@@ -26,10 +28,11 @@ std::string block(std::string name, const std::string& data) {
   return out + std::string((16 - data.size() % 16) % 16, '\0');
 }
 
-/// A stream for Ethos-U with 40 bytes of commands, 33 of weights and 896 of scratch.
-std::string ethos_u_stream() {
+/// A stream for Ethos-U with 40 bytes of commands, `weights` of weights and 896 of scratch, if that is told.
+std::string ethos_u_stream(std::size_t weights = 33, bool has_scratch = true) {
   return block("vela_bin_stream", "") + block("cmd_data", "COP1" + std::string(36, 'c')) +
-         block("weight_data", std::string(33, 'w')) + block("scratch_size", std::string("\x80\x03\0\0", 4)) +
+         block("weight_data", std::string(weights, 'w')) +
+         (has_scratch ? block("scratch_size", std::string("\x80\x03\0\0", 4)) : "") +
          block("vela_end_stream", "");
 }
 
@@ -44,7 +47,8 @@ struct Parts {
   std::string stream = ethos_u_stream();
   bool is_external = false;  // the input is a constant of another file
   bool has_named_data = false;
-  bool has_args = true;  // of the call of a kernel
+  bool has_vectors = true;    // of the arguments of the call of a kernel, and of the items of a list
+  std::size_t delegates = 1;  // of the same data
 };
 
 /// Returns a program with a method that has every kind of value, a delegate, and a call of each kind.
@@ -75,7 +79,8 @@ std::string program_of(const Parts& parts) {
   add(p::KernelTypes_Tensor, tensor(parts.sizes, parts.dynamism, 0, extra));
   add(p::KernelTypes_Int, p::CreateInt(builder, 7));
   add(p::KernelTypes_IntList,
-      p::CreateIntList(builder, builder.CreateVector(std::vector<std::int64_t>{2, 2})));
+      p::CreateIntList(builder,
+                       parts.has_vectors ? builder.CreateVector(std::vector<std::int64_t>{2, 2}) : 0));
   add(p::KernelTypes_String, p::CreateString(builder, builder.CreateString("text")));
   add(p::KernelTypes_TensorList, p::CreateTensorList(builder, builder.CreateVector(Indices{0})));
   add(p::KernelTypes_OptionalTensorList,
@@ -88,9 +93,10 @@ std::string program_of(const Parts& parts) {
   const auto reference = p::CreateBackendDelegateDataReference(builder, p::DataLocation_INLINE, 0);
   const auto spec = p::CreateCompileSpec(builder, builder.CreateString("key"),
                                          builder.CreateVector(std::vector<std::uint8_t>{1}));
-  const auto delegate = p::CreateBackendDelegate(builder, builder.CreateString(parts.backend), reference,
-                                                 builder.CreateVector(&spec, 1));
-  const auto args = parts.has_args ? builder.CreateVector(Indices{1, 2, 0}) : 0;
+  const std::vector delegates(
+      parts.delegates, p::CreateBackendDelegate(builder, builder.CreateString(parts.backend), reference,
+                                                builder.CreateVector(&spec, 1)));
+  const auto args = parts.has_vectors ? builder.CreateVector(Indices{1, 2, 0}) : 0;
   const auto kernel = p::CreateKernelCall(builder, 0, args);
   const auto call = p::CreateDelegateCall(builder, 0, builder.CreateVector(Indices{1, 0}));
   const flatbuffers::Offset<p::Instruction> instructions[] = {
@@ -101,12 +107,15 @@ std::string program_of(const Parts& parts) {
   const auto plan = p::CreateExecutionPlan(
       builder, builder.CreateString("forward"), 0, builder.CreateVector(values),
       builder.CreateVector(parts.inputs), builder.CreateVector(Indices{0}), builder.CreateVector(&chain, 1),
-      builder.CreateVector(&op, 1), builder.CreateVector(&delegate, 1), builder.CreateVector(parts.memories));
+      builder.CreateVector(&op, 1), builder.CreateVector(delegates), builder.CreateVector(parts.memories));
   flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<p::NamedData>>> named_data;
+  const auto constants =
+      p::CreateSubsegmentOffsets(builder, 0, builder.CreateVector(std::vector<std::uint64_t>{0, 0}));
   if (parts.has_named_data)
     named_data = builder.CreateVector(std::vector<flatbuffers::Offset<p::NamedData>>{});
-  p::FinishProgramBuffer(builder, p::CreateProgram(builder, 0, builder.CreateVector(&plan, 1), 0,
-                                                   builder.CreateVector(&data, 1), 0, 0, 0, named_data));
+  p::FinishProgramBuffer(
+      builder, p::CreateProgram(builder, 0, builder.CreateVector(&plan, 1), 0, builder.CreateVector(&data, 1),
+                                0, constants, 0, named_data));
   return finished(builder);
 }
 
@@ -138,10 +147,11 @@ TEST_CASE("each kind of value, delegates and calls take what the runtime's struc
   CHECK(method.kernel_calls == 1);
 }
 
-TEST_CASE("a call without arguments takes none") {
-  const auto budget = budget_of({.has_args = false});
+TEST_CASE("a call without arguments takes none, and a list without items takes its struct alone") {
+  const auto budget = budget_of({.has_vectors = false});
   REQUIRE_MESSAGE(budget, budget.error().message);
   CHECK(budget->methods.at(0).bits_64.calls == 96);
+  CHECK(budget->methods[0].bits_64.lists == 200 - 2 * (8 + 8));
   CHECK(budget->methods[0].kernel_calls == 1);
 }
 
@@ -189,10 +199,14 @@ TEST_CASE("planned memory, inputs and outputs, and the stream of Ethos-U have th
 }
 
 TEST_CASE("what the library does not know of a backend is named, and XNNPACK's executor is counted") {
-  const auto unknown = budget_of({.backend = "Mine", .stream = "data"});
+  const auto unknown = budget_of({.backend = "Mine", .stream = "data", .delegates = 2});
   REQUIRE(unknown);
   CHECK(unknown->methods[0].unknown_backends() == std::vector<std::string>{"Mine"});
-  CHECK(unknown->methods[0].bits_64.method_allocator() == 688);
+  CHECK(unknown->methods[0].bits_64.delegates == 2 * 80);
+  const auto untold = budget_of({.stream = ethos_u_stream(33, false)});
+  REQUIRE_MESSAGE(untold, untold.error().message);
+  CHECK(untold->methods[0].unknown_backends() == std::vector<std::string>{"EthosUBackend"});
+  CHECK(untold->methods[0].run_temp == 0);
   const auto xnnpack = budget_of({.backend = "XnnpackBackend", .stream = "data"});
   REQUIRE(xnnpack);
   CHECK(xnnpack->methods[0].unknown_backends().empty());
@@ -212,6 +226,10 @@ TEST_CASE("runners lay planned memory, the method and inputs one after the other
   CHECK(budget->pools_64().method_allocator == 688);
   CHECK(budget->pools_32().temp_allocator == 896);
   CHECK(budget->planned() == std::vector<std::uint64_t>{100, 0, 40});
+  const auto other = runner_pools(*budget_of({.memories = {0, 100, 3, 40}}));
+  REQUIRE(other);
+  CHECK(other->arm_method_allocator == 112 + 8 + 448 + 16);
+  CHECK(other->zephyr_method_allocator == 144 + 448 + 4 + 24);
 }
 
 TEST_CASE("a bundle has the budget of its program, and the bytes of its largest test cases") {
@@ -220,9 +238,33 @@ TEST_CASE("a bundle has the budget of its program, and the bytes of its largest 
   REQUIRE_MESSAGE(budget, budget.error().message);
   CHECK(budget->file_size == file.size());
   CHECK(budget->methods.size() == 2);
-  REQUIRE_FALSE(budget->cases.empty());
-  CHECK(budget->cases[0].test_cases > 0);
-  CHECK(budget->cases[0].inputs > 0);
+  REQUIRE(budget->cases.size() == 2);
+  CHECK(budget->cases[1].method == "scale");
+  CHECK(budget->cases[1].test_cases == 2);
+  CHECK(budget->cases[1].inputs == 60);
+  const auto bytes = [](std::int32_t size) {
+    return Tensor{ScalarType::kUInt8, {size}, {0}, repeated('x', static_cast<std::uint64_t>(size))};
+  };
+  BundledProgram bundle;
+  bundle.program = file_of(program_of({}));
+  bundle.method_test_suites = {
+      {"forward", {{{bytes(8), std::int64_t{1}, bytes(4)}, {bytes(3)}}, {{bytes(5)}, {bytes(9)}}}}};
+  const auto planned = plan(bundle, {.unchecked = true});
+  REQUIRE_MESSAGE(planned, planned.error().message);
+  const auto made = read_memory_budget(file_of(written(*planned)));
+  REQUIRE_MESSAGE(made, made.error().message);
+  CHECK(made->cases.at(0).inputs == 12);
+  CHECK(made->cases[0].expected_outputs == 9);
+}
+
+TEST_CASE("moves and scalar inputs take nothing but their own room") {
+  const auto budget = read_memory_budget(file_of(made::file({})));
+  REQUIRE_MESSAGE(budget, budget.error().message);
+  const MethodBudget& method = budget->methods.at(0);
+  CHECK(method.kernel_calls == 0);
+  CHECK(method.inputs.count == 1);
+  CHECK(method.inputs.tensors.empty());
+  CHECK(method.bits_64.calls == 32 + 8 + 16);
 }
 
 TEST_CASE("the segment of constants and the flatbuffer are what a loader reads at once") {
@@ -246,6 +288,9 @@ TEST_CASE("a file that lies about sizes is an error that says where") {
         containing("expected a tensor of known type and size, found"));
   CHECK(error({.inputs = {8}}) == containing("ExecutionPlan.inputs from 0 to below 8, found 8"));
   CHECK(error({.inputs = {-1}}) == containing("ExecutionPlan.inputs from 0 to below 8, found -1"));
+  CHECK(error({.sizes = std::vector<std::int32_t>(16, 1)}) == "no error");
+  CHECK(error({.stream = ethos_u_stream(100'000), .delegates = 100}) ==
+        containing("kTooLarge: bad: expected payloads that share"));
   CHECK(error({.stream = "vela"}) == containing("delegate 0 of method 'forward': offset 0: expected"));
 }
 

@@ -189,9 +189,11 @@ TEST_CASE("each case has a number in its names, or a folder") {
   CHECK(folders.told() == containing(other));
   folders.put("2/0000.bin", "ab");
   folders.put("1/output_1_0.bin", "ab");
+  folders.put("1/notes.txt", "ab");
+  folders.put("1/output_0.raw/file", "ab");
   CHECK(folders.told() == containing("error: F/outputs/2/0000.bin: is an output of no test case of"));
   CHECK(folders.told() == containing("warning: F/outputs: not compared, as outputs have other names: "
-                                     "'1/output_1_0.bin'"));
+                                     "'1/notes.txt', '1/output_0.raw', '1/output_1_0.bin'"));
   const Example labels(two_cases());
   labels.put("forward_0_output_0.bin", "ab");
   labels.put("forward_1_output_0.bin", "cd");
@@ -206,6 +208,13 @@ TEST_CASE("a name without a case is of the only one, or of the chosen one") {
   example.put("out-0.bin", "cd");
   CHECK(error_of(example.run()) == containing("out-0.bin: may be an output of forward, test case 0 or of "
                                               "forward, test case 1"));
+  std::vector<MethodTestSuite> more = two_cases();
+  more[0].test_cases.push_back(more[0].test_cases[0]);
+  const Example three(std::move(more));
+  three.put("out-0.bin", "cd");
+  CHECK(three.told() ==
+        "F/outputs/out-0.bin: may be an output of forward, test case 0 or of forward, test case 1, or of 1 "
+        "more; choose one of them, or use names with the number of the case");
   CHECK(example.told({.test_case = 1}) == "forward, test case 1: ok\n");
   CHECK(example.told({.test_case = 0}) == containing("2 of 2 elements not as expected"));
   CHECK(error_of(example.run({.test_case = 2})) == containing("no test case 2, found 2 of 'forward'"));
