@@ -8,7 +8,10 @@
 #include <vector>
 
 #include "core/base/content_hash.h"
+#include "core/base/text.h"
 #include "file_bytes.h"
+#include "files/origins/made_program.h"
+#include "formats/pte/backends/made_xnnpack_payload.h"
 #include "seeded_random.h"
 #include "test_errors.h"
 #include "test_tensor_files.h"
@@ -53,6 +56,52 @@ TEST_CASE("bytes are found wherever they lie, and the hash is the base's") {
   CHECK(place_of(found, 101'077 - 78) == 299'999);
   CHECK(place_of(found, 101'077 + 3) == 3);
   CHECK(place_of(found, file.size() - 1) == 199'999);
+}
+
+/// Returns "OFFSET+SIZE@BASE_OFFSET " for each range.
+std::string ranges_of(const Base& base) {
+  std::string out;
+  for (const BaseRange& each : base.ranges)
+    out += text("{}+{}@{} ", each.offset, each.size, each.base_offset);
+  return out;
+}
+
+TEST_CASE("a range begins where bytes begin to be the same, at a multiple of 4, or where the file begins") {
+  const std::string base = patterned(10'000);
+  const std::string file = base.substr(5'001, 3'000) + std::string(50, 'y') + base.substr(103, 3'000);
+  CHECK(ranges_of(matched(file, base)) == "0+3052@5001 3052+2998@105 ");
+  CHECK(ranges_of(matched(base.substr(512, 32), base)) == "0+32@512 ");
+  CHECK(ranges_of(matched(std::string(32, 'x'), base)) == "");
+  const ByteSource after_hole =
+      ByteSource::concatenation({ByteSource::zeros(50'000), source_of(file)}).value();
+  const auto found = match_base(after_hole, source_of(base));
+  REQUIRE_MESSAGE(found, found.error().message);
+  CHECK(place_of(*found, 50'000 + 3'051) == 8'052);
+  CHECK(place_of(*found, 50'000 + 3'052) == 105);
+}
+
+TEST_CASE("each block of a base is found, unless all of its bytes are one") {
+  const std::string base = patterned(2048 * 256);
+  std::string file;
+  std::string expected;
+  for (std::size_t i = 2048; i-- > 0;) {
+    const std::size_t next = (i + 1) * 256 % base.size();
+    expected += text("{}+{}@{} ", file.size(), next == 0 ? 256 : 260, i * 256);
+    file += base.substr(i * 256, 256) + std::string(4, static_cast<char>(~base[next]));
+  }
+  CHECK((ranges_of(matched(file, base)) == expected));
+  const auto is_found = [](const std::string& block) {
+    return !matched(std::string(100, 'y') + block, block).ranges.empty();
+  };
+  std::string zeros(1024, '\0');
+  zeros[256 + 32] = 'x';
+  CHECK_FALSE(is_found(zeros));
+  zeros[256 + 31] = 'x';
+  CHECK(is_found(zeros));
+  std::string pairs(1024, 'a');
+  for (std::size_t i = 0; i < pairs.size(); i += 2) pairs[i] = 'b';
+  CHECK(is_found(pairs));
+  CHECK(match_base(source_of(file), ByteSource::zeros(33 << 20))->ranges.empty());
 }
 
 TEST_CASE("a range goes on where bytes differ") {
@@ -100,6 +149,36 @@ TEST_CASE("tensors are found by their names, though no byte is the same") {
   const Base some = matched(grown, base);
   CHECK(place_of(some, grown.size() - 204) == base.size() - 200);
   CHECK(!place_of(some, grown.size() - 1));
+}
+
+TEST_CASE("named data is found by its place among what a delegate asks for, or by its order") {
+  // All data has one size, and no bytes of one file are in the other.
+  const auto program = [](const std::string& prefix, const std::vector<std::uint64_t>& order,
+                          std::uint64_t seed) {
+    using namespace made_xnnpack;  // NOLINT: the parts of a graph
+    made::Program out;
+    for (const std::uint32_t first : {0U, 2U}) {
+      auto graph = empty_graph();
+      for (const std::uint32_t i : {first, first + 1}) {
+        add_value(graph, tensor_of(i, xnnpack_graph::XNNDatatype_xnn_datatype_fp32, {2},
+                                   add_constant(graph, prefix + std::to_string(i), 8)));
+      }
+      out.delegates.emplace_back("XnnpackBackend", payload_of(graph));
+    }
+    for (const std::uint64_t i : order)
+      out.named_data.emplace_back(prefix + std::to_string(i), random_bytes(8, seed + i));
+    return made::file(out);
+  };
+  const std::string base = program("base", {5, 3, 2, 1, 0, 4}, 10);
+  const std::string file = program("file", {4, 0, 1, 2, 3, 5}, 20);
+  const Base found = matched(file, base);
+  const auto place = [&](const std::string& in, std::uint64_t seed) {
+    return in.find(random_bytes(8, seed));
+  };
+  for (const auto& [key, other] : {std::pair(0U, 0U), std::pair(1U, 1U), std::pair(2U, 2U), std::pair(3U, 3U),
+                                   std::pair(4U, 5U), std::pair(5U, 4U)}) {
+    CHECK(place_of(found, place(file, 20 + key)) == place(base, 10 + other));
+  }
 }
 
 TEST_CASE("errors of reading are passed on") {
