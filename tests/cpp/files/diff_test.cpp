@@ -10,10 +10,12 @@
 #include "diffs.h"
 #include "etstream/bundled_program.h"
 #include "etstream/bundled_program_file.h"
+#include "etstream/key_names.h"
 #include "etstream/program_plan.h"
 #include "file_bytes.h"
 #include "files/diff_list.h"
 #include "files/origins/made_program.h"
+#include "program_generated.h"
 #include "test_errors.h"
 
 namespace etstream::diff_test {
@@ -89,6 +91,27 @@ TEST_CASE("a renamed operator and another instruction are content") {
   changed.replace(changed.find("forward"), 7, "Forward");
   CHECK(lines_of(diff_of(real_program(), changed)) ==
         "content method 'Forward':  | there\ncontent method 'forward': there | \n");
+}
+
+TEST_CASE("places in planned memory that differ are told, where nothing else does") {
+  const auto planned_at = [](std::uint32_t first, std::uint32_t second) {
+    std::string file = real_program();
+    std::vector<std::uint32_t> left = {second, first};
+    for (const auto* value : *program::GetProgram(file.data())->execution_plan()->Get(0)->values()) {
+      const auto* tensor = value->val_as_Tensor();
+      const auto* place = tensor ? tensor->allocation_info() : nullptr;
+      if (left.empty() || !place || place->memory_offset_low() == 0) continue;
+      put_at(file, field_of(file, position_of(file, place), program::AllocationDetails::VT_MEMORY_OFFSET_LOW),
+             left.back());
+      left.pop_back();
+    }
+    return file;
+  };
+  CHECK(lines_of(diff_of(planned_at(16, 32), planned_at(16, 48))) ==
+        "content method 'forward': memory plan: value 20: memory 1 at 32 | memory 1 at 48\n");
+  CHECK(lines_of(diff_of(planned_at(16, 32), planned_at(64, 48))) ==
+        "content method 'forward': memory plan: 2 values, the first of them 4: memory 1 at 16 | memory 1 at "
+        "64\n");
 }
 
 TEST_CASE("bundles of both formats are compared by program, suite, case and value") {
@@ -176,6 +199,73 @@ TEST_CASE("elements of four bits are compared one by one") {
     CHECK(bytes->difference.largest == 48);
     CHECK_FALSE(comparisons.compare(piece(was, true), piece(high, false)).value());
   }
+}
+
+TEST_CASE("all differences count, and the first thousand are kept") {
+  std::vector<DiffEntry> found;
+  const DiffOptions options;
+  DiffList list(found, options);
+  CHECK(list.is_same());
+  for (int i = 0; i < 1001; ++i) list.compare(std::to_string(i), "a", i == 1000 ? "a" : "b");
+  list.compare("last", "", "b");
+  CHECK(found.size() == 1000);
+  CHECK(found.back().subject == "999");
+  CHECK(list.has_content());
+  CHECK(list.within("w").is_same());
+}
+
+TEST_CASE("entries of one key get numbers, from two on") {
+  const std::vector<std::string> keys = {"a", "a", "a (2)", "a"};
+  std::string told;
+  for (const auto& [key, both] :
+       by_key<std::string>(keys, {"a"}, [](const std::string& each) { return each; })) {
+    told += key + (both.second != nullptr ? "+" : "") + ",";
+  }
+  CHECK(told == "a+,a (2),a (2) (2),a (3),");
+}
+
+TEST_CASE("segments are compared by their places, and by their bytes where nothing uses them") {
+  const std::vector<SegmentInfo> in_a = {
+      {0, 4, ""}, {4, 4, "constants"}, {8, 2, ""}, {10, 1, ""}, {11, 1, ""}};
+  const std::vector<SegmentInfo> in_b = {{0, 4, ""}, {4, 4, "constants"}, {8, 2, "k"}, {10, 2, ""}};
+  const auto told = [&](const auto& one, const auto& other) {
+    FileDiff found;
+    const DiffOptions options;
+    DiffList list(found.differences, options);
+    REQUIRE(diff_segments(file_of("aaaabbbbccde"), one, file_of("aaaXYbbbXXXX"), other,
+                          DiffEntry::Kind::kContent, list));
+    return lines_of(found);
+  };
+  CHECK(told(in_a, in_b) ==
+        "content segment 0: 4 bytes, which differ from byte 3 on | 4 bytes\n"
+        "layout segment 2: 2 bytes | 2 bytes of k\nlayout segment 3: 1 byte | 2 bytes\n"
+        "layout segment 4: 1 byte | \n");
+  CHECK(told(in_b, in_a).ends_with("layout segment 4:  | 1 byte\n"));
+}
+
+TEST_CASE("names lie beside a file, in place of its ending") {
+  std::string path;
+  const auto opened = [&](ErrorCode code) {
+    return [&path, code](const std::string& given) -> Result<ByteSource> {
+      path = given;
+      return Error{code, "x"};
+    };
+  };
+  for (const auto& [file, names] :
+       {std::pair("d.e/a", "d.e/a"), std::pair("d/.x", "d/.x"), std::pair("d/a.x", "d/a"),
+        std::pair("a.b.pte", "a.b"), std::pair("a", "a"), std::pair(".x", ".x"),
+        std::pair("a.pte.etz", "a")}) {
+    CHECK(read_key_names_beside(file, opened(ErrorCode::kNotFound)).value().empty());
+    CHECK(path == std::string(names) + ".names.json");
+  }
+  CHECK(error_of(read_key_names_beside("a.pte", opened(ErrorCode::kIo))) == "kIo: x");
+}
+
+TEST_CASE("names are read from up to 64 MiB") {
+  constexpr std::uint64_t kMost = std::uint64_t{64} << 20;
+  CHECK(code_of(read_key_names(repeated('x', kMost))) == "kCorrupt");
+  CHECK(error_of(read_key_names(repeated('x', kMost + 1))) ==
+        "kTooLarge: fill: expected at most 67108864 bytes of names, found 67108865");
 }
 
 TEST_CASE("keys are told by the names that they stand for") {
