@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/text.h"
+#include "etstream/bundled_program.h"
 #include "etstream/fat_container.h"
 #include "file_bytes.h"
 #include "files/origins/made_program.h"
@@ -58,6 +60,81 @@ TEST_CASE("every byte of a file belongs to one content that has no others in it"
     CHECK(fill_their_parents(contents));
   }
   CHECK(error_of(read_contents(file_of("xyz"))) == containing("kUnsupported: bad"));
+}
+
+/// Returns a line for each: "PARENT KIND 'NAME' (DETAIL) OFFSET+SIZE", with the other names and the bytes of
+/// an element where there are any.
+std::string listing_of(const std::string& file) {
+  std::string out;
+  for (const FileContent& each : contents_of(file)) {
+    out += text("{} {} {} ({}) {}+{}", each.parent, name_of(each.kind), quote(each.name), each.detail,
+                each.offset, each.size);
+    if (each.others != 0) out += text(" +{}", each.others);
+    if (each.element_size != 0) out += text(" of {}", each.element_size);
+    out += "\n";
+  }
+  return out;
+}
+
+TEST_CASE("the contents of a program are its tables, its segments and what is in them") {
+  const std::string program = made::file({
+      .constants = {{std::string(16, 'a'), {4}, "w"},
+                    {std::string(6, 'b'), {3}, "", ScalarType::kInt16},
+                    {std::string(16, 's'), {4}, "state", ScalarType::kFloat32, made::Place::kInitialState}},
+      .named_data = {{"key", "12345"}, {"byte", "6"}},
+      .delegates = {{"B", "inner"}, {"C", "x"}},
+  });
+  CHECK(listing_of(program) ==
+        "0 container 'bad' () 0+1665\n"
+        "0 tables 'flatbuffer' () 0+1000\n"
+        "0 padding '' () 1000+24\n"
+        "0 container 'segment 0' (constants) 1024+22\n"
+        "3 tensor 'w' (float32 [4]) 1024+16 of 4\n"
+        "3 tensor 'forward / value 2' (int16 [3]) 1040+6 of 2\n"
+        "0 padding '' () 1046+106\n"
+        "0 initial state 'state' (float32 [4], segment 1) 1152+16 of 4\n"
+        "0 padding '' () 1168+112\n"
+        "0 delegate 'forward / delegate 0' (B, segment 2) 1280+5\n"
+        "0 padding '' () 1285+123\n"
+        "0 delegate 'forward / delegate 1' (C, segment 3) 1408+1\n"
+        "0 padding '' () 1409+127\n"
+        "0 named data 'key' (segment 4) 1536+5\n"
+        "0 padding '' () 1541+123\n"
+        "0 named data 'byte' (segment 5) 1664+1\n");
+  const std::string data = made::tensor_data({{std::string(8, 'a'), {2}, "t"}, {"12345", {}, "no tensor"}});
+  CHECK(listing_of(data) ==
+        "0 container 'bad' () 0+517\n"
+        "0 tables 'flatbuffer' () 0+264\n"
+        "0 padding '' () 264+120\n"
+        "0 tensor 't' (float32 [2], segment 0) 384+8 of 4\n"
+        "0 padding '' () 392+120\n"
+        "0 named data 'no tensor' (segment 1) 512+5\n");
+}
+
+TEST_CASE("the contents of a bundle are its program and the tensors of its cases") {
+  const auto bytes = [](const std::string& data) {
+    return Tensor{ScalarType::kUInt8, {static_cast<std::int32_t>(data.size())}, {0}, source_of(data)};
+  };
+  BundledProgram bundle;
+  bundle.program = ByteSource::zeros(1000);
+  bundle.method_test_suites = {
+      {"forward",
+       {{{bytes("0123"), std::int64_t{1}, bytes("45")}, {bytes("6")}}, {{bytes("")}, {bytes("89")}}}}};
+  const auto planned = plan(bundle, {.unchecked = true});
+  REQUIRE_MESSAGE(planned, planned.error().message);
+  CHECK(listing_of(written(*planned)) ==
+        "0 container 'bad' () 0+1536\n"
+        "0 tables '' () 0+64\n"
+        "0 data 'program' () 64+1000\n"
+        "0 tables '' () 1064+104\n"
+        "0 test data 'forward / case 1 / expected output 0' (uint8 [2]) 1168+2 of 1\n"
+        "0 tables '' () 1170+142\n"
+        "0 test data 'forward / case 0 / expected output 0' (uint8 [1]) 1312+1 of 1\n"
+        "0 tables '' () 1313+79\n"
+        "0 test data 'forward / case 0 / input 2' (uint8 [2]) 1392+2 of 1\n"
+        "0 tables '' () 1394+110\n"
+        "0 test data 'forward / case 0 / input 0' (uint8 [4]) 1504+4 of 1\n"
+        "0 tables '' () 1508+28\n");
 }
 
 TEST_CASE("a payload of a fat container has the contents of its file, and one in two names has them once") {

@@ -106,6 +106,37 @@ TEST_CASE("inspection lists the weights, the index and what is dead") {
   CHECK(contents->size() == 5);  // the file, what is before the weights and behind them, and the index
 }
 
+TEST_CASE("weights that lie in each other are contents as far as they lie in one, or behind the one before") {
+  std::string bytes =
+      cache(entry("a", 0, 64) + entry("b", 32, 64) + entry("c", 32, 64) + entry("d", 40, 8) +
+                entry("e", 0, 64) + entry("f", 48, 8) + entry("g", 96, 32) + entry("h", 100, 0),
+            8);
+  bytes[140] = 'x';
+  const auto contents = read_contents(file_of(bytes));
+  REQUIRE(contents);
+  std::string told;
+  for (const FileContent& each : *contents) {
+    told += std::to_string(each.parent) + " " +
+            (each.name.empty() ? std::string(name_of(each.kind)) : each.name) + " " +
+            std::to_string(each.offset) + "+" + std::to_string(each.size) + " " +
+            std::to_string(each.others) + "\n";
+  }
+  CHECK(told ==
+        "0 bad 0+476 0\n"
+        "0 a 0+64 1\n"
+        "1 padding 0+32 0\n"
+        "1 b 32+32 0\n"
+        "3 c 32+32 0\n"
+        "4 padding 32+8 0\n"
+        "4 d 40+8 0\n"
+        "4 f 48+8 0\n"
+        "4 padding 56+8 0\n"
+        "0 padding 64+32 0\n"
+        "0 g 96+32 0\n"
+        "0 tables 128+128 0\n"
+        "0 index 256+220 0\n");
+}
+
 TEST_CASE("each file that ExecuTorch does not load is refused where it is wrong") {
   const auto refused = [](const std::string& bytes, const std::string& error) {
     CHECK(error_of(XnnpackCacheFile::open(file_of(bytes))) == exactly(error));
@@ -137,8 +168,8 @@ TEST_CASE("each file that ExecuTorch does not load is refused where it is wrong"
             "name of " +
                 std::to_string(length) + " bytes");
   }
-  refused(cache(entry("a", 0, 64) + "12345", 2),
-          "kCorrupt: bad: offset 281: expected an entry that ends before the footer at 286, found a name of "
+  refused(cache(entry("a", 0, 64) + "1234", 2),
+          "kCorrupt: bad: offset 281: expected an entry that ends before the footer at 285, found a name of "
           "875770417 bytes");
   const auto outside = [&](std::uint64_t offset, std::uint64_t size) {
     refused(cache(entry("b", 0, 1) + entry("a", offset, size), 2),
@@ -156,6 +187,7 @@ TEST_CASE("what ExecuTorch loads all the same is opened, and verified") {
     static_cast<void>(opened(cache(index, count)));
     CHECK(told(cache(index, count)) == expected);
   };
+  found(entry("", 64, 1) + entry("a", 192, 64), 2, "");
   // It does not notice that entries are missing at the end, and does not look behind the last.
   found(entry("a", 0, 64) + "123", 2,
         "error: bad: offset 292: expected a count of the entries in the index, which is 1, found 2\n");
@@ -194,8 +226,9 @@ TEST_CASE("a file cut short or with one byte changed is refused or opened, and n
 }
 
 TEST_CASE("an index of which memory would hold too much is refused") {
-  const std::string huge(std::size_t{17} << 20, 'n');
-  const std::string bytes = cache(entry(huge, 0, 64), 1);
+  const std::string huge((std::size_t{16} << 20) - 24, 'n');
+  CHECK(opened(cache(entry(huge, 0, 64), 1)).entries().size() == 1);
+  const std::string bytes = cache(entry(huge + "n", 0, 64), 1);
   CHECK(
       error_of(XnnpackCacheFile::open(file_of(bytes))) ==
       exactly("kTooLarge: bad: offset 256: expected an index of at most 16777216 bytes, found a longer one"));
