@@ -12,7 +12,10 @@
 #include "etstream/case_files.h"
 #include "etstream/diff.h"
 #include "etstream/duplicates.h"
+#include "etstream/file_contents.h"
 #include "etstream/inspect.h"
+#include "etstream/output_files.h"
+#include "etstream/program_weights.h"
 #include "file_bytes.h"
 #include "test_errors.h"
 
@@ -114,6 +117,14 @@ TEST_CASE("a file that is changed, with its time put back, is noticed by all tha
   CHECK(error_of(find_duplicates(file)) == exactly(expected));
   CHECK(error_of(inspect(file)) == exactly(expected));
   CHECK(error_of(diff(file, file)) == exactly(expected));
+  CHECK(error_of(diff(source_of(real_bundle()), file)) == exactly(expected));
+  CHECK(error_of(read_contents(file)) == exactly(expected));
+  const auto bundle = BundledProgramFile::open(file);
+  REQUIRE(bundle);
+  CHECK(error_of(verify(*bundle->open_program(), {})) == exactly(expected));
+  std::filesystem::create_directory(folder / "9");
+  put_file(folder / "9/0.bin", "an output of no test case");
+  CHECK(error_of(compare_outputs(file, folder.path())) == exactly(expected));
 }
 
 TEST_CASE("a file that is replaced is noticed when it has to be opened again") {
