@@ -130,7 +130,7 @@ class MethodReader {
     ETSTREAM_ASSIGN(const auto values, method_.values());
     ETSTREAM_ASSIGN(const auto inputs, method_.numbers<std::int32_t>(known_.execution_plan.inputs));
     take(&AllocatorBudget::values, &RuntimeStructs::evalue, values.size());
-    if (inputs.size() > 0) take(&AllocatorBudget::values, pte::kFlag, inputs.size());
+    take(&AllocatorBudget::values, pte::kFlag, inputs.size());
     std::uint64_t external = 0;
     ETSTREAM_TRY(for_each_held(values, [&](const pte::Held& held) -> Result<void> {
       if (held.kind() != pte::ValueKind::kTensor) return {};
