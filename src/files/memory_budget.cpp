@@ -198,8 +198,7 @@ class MethodReader {
                           std::to_string(rank));
   }
 
-  Result<std::uint64_t> size_of(const pte::Tensor& tensor) const {
-    ETSTREAM_TRY(rank_of(tensor));
+  static Result<std::uint64_t> size_of(const pte::Tensor& tensor) {
     ETSTREAM_ASSIGN(const TensorLayout layout, tensor.layout());
     const auto size = byte_size(layout.scalar_type, layout.sizes);
     if (!size) return tensor.corrupt("a tensor of known type and size", size.error().message);
