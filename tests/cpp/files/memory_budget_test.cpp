@@ -226,10 +226,10 @@ TEST_CASE("runners lay planned memory, the method and inputs one after the other
   CHECK(budget->pools_64().method_allocator == 688);
   CHECK(budget->pools_32().temp_allocator == 896);
   CHECK(budget->planned() == std::vector<std::uint64_t>{100, 0, 40});
-  const auto other = runner_pools(*budget_of({.memories = {0, 100, 3, 40}}));
+  const auto other = runner_pools(*budget_of({.memories = {0, 101, 8, 40, 1}}));
   REQUIRE(other);
-  CHECK(other->arm_method_allocator == 112 + 8 + 448 + 16);
-  CHECK(other->zephyr_method_allocator == 144 + 448 + 4 + 24);
+  CHECK(other->arm_method_allocator == 112 + 16 + 8 + 448 + 16);
+  CHECK(other->zephyr_method_allocator == 160 + 448 + 4 + 24);
 }
 
 TEST_CASE("a bundle has the budget of its program, and the bytes of its largest test cases") {
