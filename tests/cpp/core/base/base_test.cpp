@@ -9,11 +9,16 @@
 #include <string>
 #include <vector>
 
+#include "core/base/base64.h"
 #include "core/base/checked.h"
 #include "core/base/file_name.h"
+#include "core/base/glob.h"
+#include "core/base/repeated.h"
+#include "core/base/size_limit.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "test_errors.h"
+#include "test_sources.h"
 
 namespace etstream::base_test {
 namespace {
@@ -83,6 +88,121 @@ TEST_CASE("text puts strings and numbers together") {
   CHECK(text("{}", -1) == "-1");
 }
 
+TEST_CASE("UTF-8 is told from other bytes, up to the first and the last character of each length") {
+  struct Row {
+    std::string_view bytes;
+    char32_t code;
+  };
+  const std::vector<Row> rows{{"\x7f", 0x7f},
+                              {"\xc2\x80", 0x80},
+                              {"\xdf\xbf", 0x7ff},
+                              {"\xe0\xa0\x80", 0x800},
+                              {"\xed\x9f\xbf", 0xd7ff},
+                              {"\xee\x80\x80", 0xe000},
+                              {"\xef\xbf\xbf", 0xffff},
+                              {"\xf0\x90\x80\x80", 0x10000},
+                              {"\xf4\x8f\xbf\xbf", 0x10ffff}};
+  for (const Row& row : rows) {
+    CAPTURE(row.code);
+    const Character found = character_at(row.bytes);
+    CHECK(found.code == row.code);
+    CHECK(found.size == row.bytes.size());
+    CHECK(is_utf8(std::string(row.bytes) + "x"));
+  }
+  for (const char* const bytes :
+       {"\x80", "\xbf", "\xc1\xbf", "\xc2", "\xc2\x7f", "\xc2\xc0", "\xe0\xa0", "\xe0\x9f\xbf",
+        "\xe1\x80\xc0", "\xed\xa0\x80", "\xed\xbf\xbf", "\xf0\x90\x80", "\xf0\x8f\xbf\xbf", "\xf1\x80\x80x",
+        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80"}) {
+    CAPTURE(quote(bytes));
+    CHECK(character_at(bytes).size == 0);
+    CHECK_FALSE(is_utf8(std::string("x") + bytes));
+  }
+}
+
+TEST_CASE("controls are told from their neighbours") {
+  for (const char32_t code : {0x1fU, 0x7fU, 0x80U, 0x9fU, 0x61cU, 0x200eU, 0x200fU, 0x2028U, 0x202dU, 0x202eU,
+                              0x2066U, 0x2068U, 0x2069U}) {
+    CHECK(is_control(code));
+  }
+  for (const char32_t code :
+       {0x20U, 0x7eU, 0xa0U, 0x61bU, 0x61dU, 0x200dU, 0x2010U, 0x2027U, 0x202fU, 0x2065U, 0x206aU}) {
+    CHECK_FALSE(is_control(code));
+  }
+}
+
+TEST_CASE("capital letters become small ones") { CHECK(in_small_letters("@AMZ[`az{") == "@amz[`az{"); }
+
+TEST_CASE("base64 is that of RFC 4648, and nothing else") {
+  const std::vector<std::pair<std::string, std::string>> rows{
+      {"", ""},
+      {"f", "Zg=="},
+      {"fo", "Zm8="},
+      {"foo", "Zm9v"},
+      {"foob", "Zm9vYg=="},
+      {{"\x00\x10\x83\x10\x51\x87\x20\x92\x8b\x30\xd3\x8f\x41\x14\x93\x51\x55\x97\x61\x96\x9b\x71\xd7\x9f"
+        "\x82\x18\xa3\x92\x59\xa7\xa2\x9a\xab\xb2\xdb\xaf\xc3\x1c\xb3\xd3\x5d\xb7\xe3\x9e\xbb\xf3\xdf\xbf",
+        48},
+       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"}};
+  for (const auto& [bytes, digits] : rows) {
+    std::string text = "before ";
+    append_base64(bytes_of(bytes), text);
+    CHECK(text == "before " + digits);
+    std::vector<std::byte> decoded = bytes_of("before ");
+    CHECK(decode_base64(digits, decoded));
+    CHECK(text_of(decoded) == "before " + bytes);
+  }
+  for (const char* const bad : {"Z", "Zm", "Zm8", "Zm9vY", "Z===", "====", "=m8=", "Z=8=", "Zm=v",
+                                "Zh==", "Zo==", "Zm9=", "Zm+=", "Zg==Zg==", "Zm9vZ*8=",
+                                "Zm\xff"
+                                "v"}) {
+    CAPTURE(bad);
+    std::vector<std::byte> decoded = bytes_of("before");
+    CHECK_FALSE(decode_base64(bad, decoded));
+    CHECK(text_of(decoded) == "before");
+  }
+}
+
+TEST_CASE("a pattern matches names as in a shell") {
+  struct Row {
+    const char* pattern;
+    std::vector<std::string_view> matched;
+    std::vector<std::string_view> others;
+  };
+  const std::vector<Row> rows{{"", {""}, {"a"}},
+                              {"*", {"", "a", "ab"}, {}},
+                              {"a", {"a"}, {"", "b", "ab", "ba"}},
+                              {"?", {"a", "?"}, {"", "ab"}},
+                              {"a?c", {"abc", "a?c"}, {"ac", "abd", "abbc"}},
+                              {"*.bias", {".bias", "a.bias", "a.bias.bias"}, {"bias", "a.bias.b"}},
+                              {"a**", {"a", "abc"}, {"", "b"}},
+                              {"a*b*c", {"abc", "aXbXbXc"}, {"ac", "abcd", "acb"}}};
+  for (const Row& row : rows) {
+    CAPTURE(row.pattern);
+    for (const std::string_view name : row.matched) CHECK(matches_glob(row.pattern, name));
+    for (const std::string_view name : row.others) CHECK_FALSE(matches_glob(row.pattern, name));
+  }
+}
+
+TEST_CASE("the first name in order that comes twice is found") {
+  using Names = std::vector<std::string>;
+  CHECK(first_repeated(Names{}) == std::nullopt);
+  CHECK(first_repeated(Names{"a", "b", "c"}) == std::nullopt);
+  CHECK(first_repeated(Names{"x", "x"}) == "x");
+  CHECK(first_repeated(Names{"a", "x", "c", "x"}) == "x");
+  CHECK(first_repeated(Names{"d", "b", "a", "c", "e", "b", "c", "e", "d"}) == "b");
+}
+
+TEST_CASE("a limit is the least whole number of KiB or MiB") {
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+  CHECK(limit_for(0) == "0K");
+  CHECK(limit_for(1) == "1K");
+  CHECK(limit_for(1024) == "1K");
+  CHECK(limit_for(1025) == "2K");
+  CHECK(limit_for(kMiB) == "1024K");
+  CHECK(limit_for(kMiB + 1) == "2M");
+  CHECK(limit_for(513 * kMiB) == "513M");
+}
+
 TEST_CASE("a quoted word shows its control bytes") {
   CHECK(quote("") == "''");
   CHECK(quote("model.pte") == "'model.pte'");
@@ -111,6 +231,7 @@ TEST_CASE("a name that is a path leads nowhere") {
   CHECK(path_in_folder("out", "x.pte").value() == "out/x.pte");
   CHECK(path_in_folder("out/", "x.pte").value() == "out/x.pte");
   CHECK(path_in_folder("", "..x").value() == "..x");
+  CHECK(path_in_folder("", std::string(255, 'a')).value() == std::string(255, 'a'));
   for (const std::string& name :
        {std::string(), std::string("."), std::string(".."), std::string("../x"), std::string("/x"),
         std::string("a/b"), std::string("a\\b"), std::string("a\0", 2), std::string(256, 'a')}) {
@@ -156,6 +277,8 @@ TEST_CASE("a size is exact where it is small and short where it is large") {
   CHECK(readable_size(1023) == "1023 bytes");
   CHECK(readable_size(1024) == "1.0 KiB");
   CHECK(readable_size(1536) == "1.5 KiB");
+  CHECK(readable_size(1023 * 1024 + 512) == "1023.5 KiB");
+  CHECK(readable_size(std::uint64_t{1} << 20) == "1.0 MiB");
   CHECK(readable_size(std::uint64_t{3} << 20) == "3.0 MiB");
   CHECK(readable_size(std::uint64_t{5} << 30) == "5.0 GiB");
   CHECK(readable_size(kLargest) == "16.0 EiB");
@@ -180,6 +303,8 @@ TEST_CASE("an error at a place in a file has the file and the offset, whatever t
   CHECK(error.message == "run: offset 12: model.pte: offset 52: header: expected 24, found 8");
   CHECK(error.file == kMisleading);
   CHECK(error.offset == 52);
+  CHECK(error.system_code == 0);
+  CHECK(error_in(ErrorCode::kCorrupt, kMisleading, "odd").system_code == 0);
   const Error nowhere = make_error(ErrorCode::kCorrupt, "run: offset 12: odd");
   CHECK(!nowhere.file);
   CHECK(!nowhere.offset);

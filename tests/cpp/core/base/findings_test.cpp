@@ -44,6 +44,36 @@ TEST_CASE("the advice of an only error stays") {
   CHECK(error_of(refused) == "kCorrupt: f: offset 8: is empty; get it again");
   CHECK(refused.error().file == "f");
   CHECK(refused.error().offset == 8);
+  CHECK(refused.error().system_code == 0);
+}
+
+TEST_CASE("no more than 100 findings of each kind are kept, and each name once") {
+  Findings findings;
+  add_unknown_operator(findings, "b");
+  for (int i = 0; i < 101; ++i) {
+    add_error(findings, make_error(ErrorCode::kCorrupt, "{}", i));
+    add_warning(findings, make_error(ErrorCode::kCorrupt, "{}", i));
+    add_unknown_operator(findings, text("a{:03}", i));
+    if (i < 3) add_unknown_operator(findings, "b");
+  }
+  CHECK(findings.errors.size() == 100);
+  CHECK(findings.errors.back().message == "99");
+  CHECK(findings.warnings.size() == 100);
+  CHECK(findings.warnings.back().message == "99");
+  CHECK(findings.unknown_operators == 105);
+  REQUIRE(findings.unknown_operator_names.size() == 100);
+  CHECK(findings.unknown_operator_names.front() == "a000");
+  CHECK(findings.unknown_operator_names[98] == "a098");
+  CHECK(findings.unknown_operator_names[99] == "b");
+}
+
+TEST_CASE("a corrupt file is a finding, and another error ends a check") {
+  Findings findings;
+  CHECK(error_of(note_corrupt({}, findings)) == "no error");
+  CHECK(error_of(note_corrupt(Error{ErrorCode::kIo, "gone"}, findings)) == "kIo: gone");
+  CHECK(findings.errors.empty());
+  CHECK(error_of(note_corrupt(Error{ErrorCode::kCorrupt, "bad"}, findings)) == "no error");
+  CHECK(findings.errors.size() == 1);
 }
 
 /// A file whose check finds `findings`.
