@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "core/base/content_hash.h"
+#include "core/base/try.h"
 #include "core/io/packed_bytes.h"
 #include "core/io/paged_reader.h"
 #include "core/packed/packed_format.h"
+#include "counted_bytes.h"
 #include "seeded_random.h"
 #include "test_errors.h"
 #include "test_files.h"
@@ -105,30 +107,10 @@ TEST_CASE("any range is read as it was") {
   }
 }
 
-/// A storage that counts how often it is read.
-class CountingStorage final : public ByteStorage {
- public:
-  explicit CountingStorage(std::string bytes) : bytes_(std::move(bytes)) {}
-
-  std::uint64_t size() const noexcept override { return bytes_.size(); }
-  std::string name() const override { return "counting"; }
-  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
-    ++reads_;
-    std::copy_n(std::as_bytes(std::span(bytes_)).begin() + static_cast<std::ptrdiff_t>(offset), out.size(),
-                out.begin());
-    return {};
-  }
-  [[nodiscard]] int reads() const { return reads_; }
-
- private:
-  std::string bytes_;
-  mutable int reads_ = 0;
-};
-
 TEST_CASE("a reader of metadata that jumps between pieces has each page decoded at most twice") {
   constexpr std::size_t kPieces = 8;
   const std::string original = patterned(kPieces * std::size_t{kPieceSize});
-  const auto storage = std::make_shared<CountingStorage>(packed_bytes(original));
+  const auto storage = std::make_shared<CountedBytes>(packed_bytes(original));
   const auto source = unpacked(ByteSource(storage));
   REQUIRE(source);
   PagedReader reader(source->slice(8, source->size() - 8).value(), "packed");
@@ -224,6 +206,73 @@ TEST_CASE("unpacking ends with the first error of its input or its output") {
 TEST_CASE("errors of reading a packed file are passed on") {
   CHECK(error_of(is_packed(failing(1000, 0))) == exactly("kIo: the disk is on fire"));
   CHECK(error_of(unpacked(failing(1000, 0))) == exactly("kIo: the disk is on fire"));
+  const std::string packed = packed_bytes("the original");
+  Result<void> done = Error{ErrorCode::kIo, ""};
+  for (int nth = 0; !done; ++nth) {
+    CAPTURE(nth);
+    const auto storage = std::make_shared<CountedBytes>(packed, nth);
+    done = [&]() -> Result<void> {
+      ETSTREAM_ASSIGN(const ByteSource original, unpacked(ByteSource(storage)));
+      std::vector<std::byte> out(original.size());
+      ETSTREAM_TRY(original.read_at(0, out));
+      return check_packed(original);
+    }();
+    if (!done) CHECK(error_of(done) == exactly("kIo: the disk is on fire"));
+    if (done) CHECK(storage->reads() == nth);
+  }
+}
+
+/// A sink of which one call of append() fails.
+class FailingSink final : public Sink {
+ public:
+  FailingSink(int failing, int& calls) : failing_(failing), calls_(calls) {}
+
+  Result<void> reserve(std::uint64_t /*size*/) override { return {}; }
+  Result<void> append(const ByteSource& /*source*/) override {
+    if (calls_++ == failing_) return Error{ErrorCode::kIo, "the disk is on fire"};
+    return {};
+  }
+  Result<void> commit() override { return {}; }
+
+ private:
+  const int failing_;
+  int& calls_;
+};
+
+TEST_CASE("errors of writing a packed file are passed on") {
+  constexpr int kCalls = 5;  // for the header, a piece, and the start, the offsets and the end of the table
+  for (int failing = 0; failing <= kCalls; ++failing) {
+    CAPTURE(failing);
+    int calls = 0;
+    const auto sink = open_packing_sink(std::make_unique<FailingSink>(failing, calls), {.threads = 1});
+    REQUIRE(sink->append(source_of("the original")).has_value());
+    CHECK(error_of(sink->commit()) == exactly(failing < kCalls ? "kIo: the disk is on fire" : "no error"));
+    CHECK(calls == std::min(failing + 1, kCalls));
+  }
+}
+
+TEST_CASE("offsets that change while a packed file is read are an error") {
+  constexpr std::size_t kShort = 200;
+  std::string packed = packed_bytes(patterned(kPieceSize + kShort));
+  const auto original = unpacked(ByteSource::memory(std::as_bytes(std::span(packed))));
+  REQUIRE(original);
+  const std::size_t table = table_of(packed);
+  const auto error_with = [&](std::size_t offset) {
+    put_at(packed, entry_of(packed, 1), std::uint64_t{offset});
+    std::vector<std::byte> out(kShort);
+    return error_of(original->read_at(kPieceSize, out));
+  };
+  const std::string others =
+      "kCorrupt: memory: offset " + std::to_string(table) + ": expected offsets as they were, found others";
+  CHECK(error_with(offset_of(packed, 1)) == "no error");
+  CHECK(error_with(table + 1) == exactly(others));
+  CHECK(error_with(table - sizeof(PieceHeader) + 1) == exactly(others));
+  CHECK(error_with(table - packed::kMostCoded - 1) == exactly(others));
+  // There is no header, but there is room for one, and not more than a piece may take.
+  for (const std::size_t offset : {table - sizeof(PieceHeader), table - packed::kMostCoded}) {
+    CHECK(error_with(offset) == containing("kCorrupt: memory: offset " + std::to_string(offset) +
+                                           ": expected the number of a skippable frame, "));
+  }
 }
 
 TEST_CASE("what is not packed is no packed file, and has no summary") {
@@ -237,6 +286,7 @@ TEST_CASE("what is not packed is no packed file, and has no summary") {
   // A part of a packed file's original has no hash.
   const auto original = unpacked(source_of(packed_bytes("original")));
   CHECK(!packed_summary(original->slice(1, 3).value()).has_value());
+  CHECK(!packed_summary(original->slice(0, 3).value()).has_value());
   CHECK(check_packed(original->slice(1, 3).value()).has_value());
 }
 
@@ -484,18 +534,20 @@ TEST_CASE("nothing lies between the header and the table of no pieces") {
 }
 
 TEST_CASE("bytes that a later version adds to the header are ignored") {
-  std::string packed = packed_bytes("the original");
-  const std::string more = "ETZp and more";
-  const auto size = static_cast<std::uint32_t>(more.size());
-  packed.insert(sizeof(FileHeader), more);
-  put_at(packed, offsetof(FrameStart, size), 24 + size);
-  put_at(packed, offsetof(FileHeader, unused), ~std::uint64_t{0});
-  const std::size_t table = footer_of(packed) - 16;
-  put_at(packed, footer_of(packed) + offsetof(Footer, table_offset), std::uint64_t{table});
-  put_at(packed, table + 8, std::uint64_t{sizeof(FileHeader) + size});
-  hash_table(packed);
-  CHECK(read_anywhere(packed).value() == "the original");
-  CHECK(read_through(packed).value() == "the original");
+  for (const std::string& more : {std::string("x"), std::string("ETZp and more"), std::string(513, 'x'),
+                                  std::string(kPieceSize - 24, 'x')}) {
+    std::string packed = packed_bytes("the original");
+    const auto size = static_cast<std::uint32_t>(more.size());
+    packed.insert(sizeof(FileHeader), more);
+    put_at(packed, offsetof(FrameStart, size), 24 + size);
+    put_at(packed, offsetof(FileHeader, unused), ~std::uint64_t{0});
+    const std::size_t table = footer_of(packed) - 16;
+    put_at(packed, footer_of(packed) + offsetof(Footer, table_offset), std::uint64_t{table});
+    put_at(packed, table + 8, std::uint64_t{sizeof(FileHeader) + size});
+    hash_table(packed);
+    CHECK(read_anywhere(packed).value() == "the original");
+    CHECK(read_through(packed).value() == "the original");
+  }
 }
 
 }  // namespace

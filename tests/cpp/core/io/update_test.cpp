@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "core/base/content_hash.h"
 #include "core/io/packed_bytes.h"
 #include "core/packed/packed_format.h"
+#include "counted_bytes.h"
 #include "etstream/packed_file.h"
 #include "seeded_random.h"
 #include "test_errors.h"
@@ -103,6 +105,13 @@ TEST_CASE("updates of any size are restored as they were") {
     if (size > kPieceSize) CHECK(update.size() < size / 25);
   }
   CHECK(update_of("", base, {}).size() == 128);
+  // In each piece, differences begin with a whole element.
+  CHECK(update_of("x" + now, base, {{1, now.size(), 0}}).size() < now.size() / 25);
+  // Ranges may follow one another in a piece, and from piece to piece.
+  constexpr std::size_t kHalf = kPieceSize / 2;
+  const std::vector<BaseRange> halves{
+      {0, kHalf, 0}, {kHalf, kHalf, kHalf}, {2 * kHalf, kHalf, 2 * kHalf}, {3 * kHalf, kHalf, 3 * kHalf}};
+  CHECK(update_of(base.substr(0, 4 * kHalf), base, halves).size() < 400);
 }
 
 TEST_CASE("ranges may lie anywhere, and be of any size") {
@@ -139,7 +148,11 @@ TEST_CASE("the same bytes take next to nothing, and many small ranges have their
 TEST_CASE("where the base is of no use, an update is little larger than a packed file") {
   const std::string now = floats(2 * kPieceSize);
   const std::string base = patterned(2 * kPieceSize);
-  CHECK(update_of(now, base, {{0, now.size(), 0}}).size() < packed_bytes(now).size() + 200);
+  const std::string update = update_of(now, base, {{0, now.size(), 0}});
+  CHECK(update.size() < packed_bytes(now).size() + 200);
+  const auto again = restored(update, base);
+  REQUIRE_MESSAGE(again, again.error().message);
+  CHECK((*again == now));
 }
 
 TEST_CASE(
@@ -191,6 +204,21 @@ TEST_CASE("errors of reading the base are passed on") {
   CHECK(error_of(packing->commit()) == exactly("kIo: the disk is on fire"));
 }
 
+TEST_CASE("errors of reading an update are passed on") {
+  const std::string base = floats(10000);
+  const std::string update = update_of(moved(base, 2), base, {{0, 10000, 0}});
+  Result<void> done = Error{ErrorCode::kIo, ""};
+  for (int nth = 0; !done; ++nth) {
+    CAPTURE(nth);
+    const auto storage = std::make_shared<CountedBytes>(update, nth);
+    std::vector<std::byte> out;
+    const auto sink = open_memory_sink(out);
+    done = unpack(source_reader(ByteSource(storage)), "update", *sink, {.threads = 1}, source_of(base));
+    if (!done) CHECK(error_of(done) == exactly("kIo: the disk is on fire"));
+    if (done) CHECK(storage->reads() == nth);
+  }
+}
+
 TEST_CASE("a flipped bit of an update is an error, or changes nothing in what is restored") {
   const std::string base = floats(9000);
   std::string now = moved(base, 10);
@@ -213,6 +241,21 @@ TEST_CASE("a flipped bit of an update is an error, or changes nothing in what is
     }
   }
   for (std::size_t size = 0; size < update.size(); ++size) CHECK(!restored(update.substr(0, size), base));
+}
+
+TEST_CASE("pieces of an update are as long as they may be") {
+  const std::string base = floats(kPieceSize + 4000);
+  std::string update = update_of(base, base, {{0, base.size(), 0}});
+  const std::size_t table = update.size() - sizeof(packed::Footer) - 2 * sizeof(std::uint64_t) - 8;
+  const auto error_with = [&](std::uint64_t offset) {
+    put_at(update, table + 16, offset);
+    return error_of(read_packed_summary(file_of(update)));
+  };
+  for (const std::uint64_t offset : {119U, 2000000U}) {
+    CHECK(error_with(offset) == exactly("kCorrupt: bad: offset " + std::to_string(table + 16) +
+                                        ": expected piece 1 at an offset from 120 to 1114472, before " +
+                                        std::to_string(table) + ", found " + std::to_string(offset)));
+  }
 }
 
 TEST_CASE("each structural error of an update has its message") {

@@ -46,6 +46,7 @@ TEST_CASE("sources are told apart wherever they differ, and those that differ al
   const std::vector all = {bytes(),     bytes(500'000),   bytes(9000),    bytes(),       bytes(500'000),
                            bytes(9000), bytes(9000, 'p'), bytes(990'000), bytes(500'001)};
   CHECK(found(all) == std::vector<std::uint32_t>{0, 1, 2, 0, 1, 2, 6, 7, 8});
+  CHECK(found({bytes(), bytes(9000), bytes(9000)}) == std::vector<std::uint32_t>{0, 1, 1});
   // A source that equals no other is read only up to its difference from the first.
   const std::vector two = {bytes(), bytes(9000)};
   CHECK(found(two) == std::vector<std::uint32_t>{0, 1});
@@ -86,12 +87,51 @@ TEST_CASE("sources that overlap are compared if they have each byte at most 4 ti
     add(at);
   // One at the place of another is not read.
   for (int i = 0; i < 10; ++i) parts.push_back(parts[2]);
+  parts.push_back(ByteSource(whole).slice(2 * kMiB, kMiB).value());
   const auto first = first_equal(parts);
   REQUIRE(first);
-  CHECK(*first == std::vector<std::uint32_t>(15));
+  std::vector<std::uint32_t> expected(15);
+  expected.push_back(15);
+  CHECK(*first == expected);
   add(4);
   CHECK(error_of(first_equal(parts)) ==
         containing("expected payloads that share 4194304 bytes at most 4 times on average, found more"));
+}
+
+TEST_CASE("sources that are made from the same bytes are read at most 4 times on average, too") {
+  const auto whole = std::make_shared<CountedBytes>(std::string(kSize, 'x'));
+  std::vector<ByteSource> joined;
+  for (char c = 'a'; c < 'f'; ++c) {
+    joined.push_back(ByteSource::concatenation({source_of(std::string(1, c)), ByteSource(whole)}).value());
+  }
+  CHECK(first_equal(joined).value() == std::vector<std::uint32_t>{0, 1, 2, 3, 4});
+  joined.push_back(ByteSource::concatenation({source_of("f"), ByteSource(whole)}).value());
+  CHECK(error_of(first_equal(joined)) ==
+        exactly("kTooLarge: counted: expected payloads that share 1000000 bytes at most 4 times on average, "
+                "found more"));
+}
+
+TEST_CASE("an error of any read ends a search for equal sources") {
+  for (const std::size_t which : {0U, 1U, 2U}) {
+    Result<std::vector<std::uint32_t>> first = Error{ErrorCode::kIo, ""};
+    for (int nth = 0; !first; ++nth) {
+      std::vector all = {bytes(), bytes(500'000), bytes(500'000)};
+      all[which] = std::make_shared<CountedBytes>(text_of(ByteSource(all[which])), nth);
+      first = first_equal({ByteSource(all[0]), ByteSource(all[1]), ByteSource(all[2])});
+      if (!first) CHECK(error_of(first) == exactly("kIo: the disk is on fire"));
+      if (first) CHECK(all[which]->reads() == nth);
+    }
+  }
+}
+
+TEST_CASE("pages are dropped as sources are compared") {
+  const auto one = std::make_shared<RecordingStorage>(kSize);
+  const auto other = std::make_shared<RecordingStorage>(kSize);
+  CHECK(same_bytes(ByteSource(one), ByteSource(other)).value());
+  CHECK(one->forgotten() == one->read());
+  CHECK(other->forgotten() == other->read());
+  CHECK(same_bytes(repeated(' ', kSize), failing(kSize, 1000)).error().message == "the disk is on fire");
+  CHECK(same_bytes(failing(kSize, 1000), repeated(' ', kSize)).error().message == "the disk is on fire");
 }
 
 TEST_CASE("two places are compared once, and one place with itself never") {

@@ -113,21 +113,24 @@ TEST_CASE("runs are divided where at least four blocks are the same") {
          std::vector<Run>{{3, kSame, 7}, {2, kSame, 11}}));
 }
 
-TEST_CASE("there are never more runs than a piece may have") {
-  std::vector<Run> runs;
-  std::string base;
-  std::string piece;
-  for (std::uint32_t i = 0; i < packed::kMostRuns - 2; ++i) {
-    runs.push_back({i < 8 ? 4096U : 1U, i % 2 == 0 ? 1 : kNew, i % 2 == 0 ? 10000 * i : 0});
-    base += std::string(runs.back().size, 'a');
-    piece += std::string(runs.back().size, 'a');
-    if (i < 8) piece[piece.size() - 1] = 'b';
+TEST_CASE("runs are divided while there is room for more") {
+  for (const std::uint32_t count : {packed::kMostRuns - 2, packed::kMostRuns - 3}) {
+    CAPTURE(count);
+    std::vector<Run> runs;
+    std::string base;
+    std::string piece;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      runs.push_back({i < 8 ? 4096U : 1U, i % 2 == 0 ? 1 : kNew, i % 2 == 0 ? 10000 * i : 0});
+      base += std::string(runs.back().size, 'a');
+      piece += std::string(runs.back().size, 'a');
+      if (i < 8) piece[piece.size() - 1] = 'b';
+    }
+    const auto found = divided(piece, base, runs);
+    std::size_t size = 0;
+    for (const Run& run : found) size += run.size;
+    CHECK(found.size() == packed::kMostRuns - 2);
+    CHECK(size == piece.size());
   }
-  const auto found = divided(piece, base, runs);
-  std::size_t size = 0;
-  for (const Run& run : found) size += run.size;
-  CHECK(found.size() <= packed::kMostRuns);
-  CHECK(size == piece.size());
 }
 
 TEST_CASE("a sparse plane is two masks and the bytes that are not zero") {
