@@ -81,6 +81,8 @@ TEST_CASE("workers end with items that no one takes") {
 TEST_CASE("as many threads as asked for are used, and otherwise at most four") {
   CHECK(threads_for(1) == 1);
   CHECK(threads_for(9) == 9);
+  CHECK(threads_for(64) == 64);
+  CHECK(threads_for(65) == 64);
   CHECK(threads_for(0) >= 1);
   CHECK(threads_for(0) <= 4);
 }

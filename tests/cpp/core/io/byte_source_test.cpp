@@ -11,6 +11,7 @@
 
 #include "core/base/text.h"
 #include "core/io/derived_storage.h"
+#include "core/io/paged_reader.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_sources.h"
@@ -199,6 +200,59 @@ TEST_CASE("to forget a range that is not inside does nothing") {
   slice.drop_pages(0, 6);
   slice.drop_pages(kLargest, 2);
   CHECK(storage->forgotten().empty());
+}
+
+/// A storage whose first data are at 40.
+class HoleStorage final : public ByteStorage {
+ public:
+  std::uint64_t size() const noexcept override { return 100; }
+  std::string name() const override { return "hole"; }
+  Result<void> read_at(std::uint64_t, std::span<std::byte>) const override { return {}; }
+  std::uint64_t next_data(std::uint64_t offset) const noexcept override {
+    return std::max(offset, std::uint64_t{40});
+  }
+};
+
+TEST_CASE("a range has its next data where its storage has them, or ends before") {
+  const ByteSource hole(std::make_shared<HoleStorage>());
+  CHECK(hole.slice(10, 50)->next_data(5) == 30);
+  CHECK(hole.slice(10, 50)->next_data(35) == 35);
+  CHECK(hole.slice(10, 20)->next_data(5) == 20);
+}
+
+TEST_CASE("the first byte that is not zero is found in any range") {
+  const std::vector<std::uint64_t> places{0,    1,     2,     4094,  4095,   4096,   4097,   8191,
+                                          8192, 70000, 70001, 99999, 135536, 135537, 199998, 199999};
+  std::string bytes(200'000, '\0');
+  for (const std::uint64_t at : places) bytes[at] = static_cast<char>('a' + at % 26);
+  const ByteSource source = source_of(bytes);
+  PagedReader reader(source, "reader");
+  for (const std::uint64_t begin : places) {
+    for (const std::uint64_t end : places) {
+      CAPTURE(begin);
+      CAPTURE(end);
+      // Without its first byte, as most ranges then have zeros before the next one.
+      const std::size_t next = begin < end ? bytes.find_first_not_of('\0', begin + 1) : end;
+      for (const auto& found : {find_nonzero(source, begin + 1, end), find_nonzero(reader, begin + 1, end)}) {
+        REQUIRE(found);
+        REQUIRE(found->has_value() == (next < end));
+        if (next >= end) continue;
+        CHECK((*found)->offset == next);
+        CHECK((*found)->value == bytes[next]);
+      }
+    }
+  }
+  std::array<std::byte, 2> out{};
+  CHECK(error_of(reader.read(199'999, out)) ==
+        "kCorrupt: reader: offset 199999: expected 2 bytes inside the 200000 bytes there are");
+}
+
+TEST_CASE("an error ends a search for a byte that is not zero, and a page that was not read is read again") {
+  const ByteSource zeros(std::make_shared<FillStorage>('\0', 100'000, 50'000));
+  CHECK(error_of(find_nonzero(zeros, 0, 60'000)) == "kIo: the disk is on fire");
+  PagedReader reader(zeros, "reader");
+  for (int i = 0; i < 2; ++i)
+    CHECK(error_of(find_nonzero(reader, 49'000, 50'001)) == "kIo: the disk is on fire");
 }
 
 /// A source, and the bytes that it must have.

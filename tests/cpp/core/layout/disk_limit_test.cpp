@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/io/file_budget.h"
 #include "core/layout/append.h"
 #include "formats/tensor/converted_floats.h"
 #include "formats/tensor/strided_source.h"
@@ -93,6 +94,19 @@ TEST_CASE("elements that repeat count as the bytes that they are gathered from")
   };
   CHECK(check({plan_of({repeated(kMiB / 4)})}));
   CHECK(error_of(check({plan_of({repeated(kMiB / 2)})})) == containing("at most 4 times the 4 bytes"));
+}
+
+TEST_CASE("objects of a file are reached, and its payloads spent, 4 times on average, and 1 MiB is free") {
+  FileBudget budget("file", 10, 1000);
+  CHECK(budget.reach(0, 39));
+  CHECK(budget.reach(8, 1));
+  CHECK(error_of(budget.reach(16, 1)) ==
+        "kCorrupt: file: offset 16: expected objects that are shared at most 4 times on average, found more "
+        "sharing");
+  CHECK(budget.spend(kMiB + 3999));
+  CHECK(budget.spend(1));
+  CHECK(error_of(budget.spend(1)) ==
+        "kTooLarge: file: expected payloads that share 1000 bytes at most 4 times on average, found more");
 }
 
 }  // namespace

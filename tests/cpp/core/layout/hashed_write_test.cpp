@@ -73,25 +73,39 @@ TEST_CASE("a trailer of another size than planned is an error, and the destinati
   CHECK(content_of(folder / "out") == "before");
 }
 
-/// Reads the appended bytes, and then the first one once more.
+/// Reads the appended bytes, and then the second one of the second source once more.
 class RereadingSink final : public Sink {
  public:
   Result<void> reserve(std::uint64_t) override { return {}; }
   Result<void> append(const ByteSource& source) override {
     std::vector<std::byte> bytes(source.size());
-    for (const std::size_t size : {bytes.size(), std::size_t{1}}) {
-      if (auto read = source.read_at(0, std::span(bytes).first(size)); !read) return read;
-    }
-    return {};
+    if (auto read = source.read_at(0, bytes); !read || ++sources_ != 2) return read;
+    return source.read_at(1, std::span(bytes).first(1));
   }
   Result<void> commit() override { return {}; }
+
+ private:
+  int sources_ = 0;
 };
 
 TEST_CASE("a sink that reads twice what is hashed is an error, not another hash") {
   RereadingSink sink;
-  CHECK(error_of(write(hashed_plan({source_of("meta")}, {{0, 4}}), sink)) ==
-        containing("what is hashed is read once and in order"));
-  CHECK(code_of(write(hashed_plan({source_of("meta")}, {{0, 4}}), sink)) == "kInvalidArgument");
+  CHECK(
+      error_of(write(hashed_plan({source_of("meta"), source_of("data")}, {{0, 8}}), sink)) ==
+      exactly(
+          "kInvalidArgument: memory: a sink read at 5 of the file, expected it at 8: what is hashed is read "
+          "once and in order"));
+}
+
+TEST_CASE("an error of reading what is hashed ends the writing") {
+  std::vector<std::byte> out;
+  CHECK(error_of(write(hashed_plan({failing(10, 5)}, {{0, 10}}), *open_memory_sink(out))) ==
+        "kIo: the disk is on fire");
+}
+
+TEST_CASE("a plan whose end is not known yet is no source") {
+  CHECK(error_of(etstream::source_of(hashed_plan({source_of("meta")}, {{0, 4}}))) ==
+        "kUnsupported: the end of the file is not known yet");
 }
 
 TEST_CASE("a large source is forgotten when it is hashed too") {

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/text.h"
+#include "core/layout/append.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_sources.h"
@@ -236,6 +238,51 @@ TEST_CASE("the plan of a copy is the source as it is") {
   CHECK(text_of(out) == "all of it");
   CHECK(plan.label(plan.extents[0]) == "program");
   CHECK(plan_copy(ByteSource(), "nothing").size == 0);
+}
+
+TEST_CASE("segments follow one another at their alignments, with zeros between") {
+  const std::vector<Segment> segments{
+      {source_of("abc"), 4, "one"}, {source_of("d"), 16, "two"}, {{}, 8, "none"}};
+  const auto offsets = place(segments);
+  REQUIRE(offsets);
+  CHECK(*offsets == std::vector<std::uint64_t>{0, 16, 24});
+  FilePlan plan = plan_copy(source_of("head."), "head");
+  CHECK(append(plan, segments, *offsets, 8).value() == 8);
+  REQUIRE(append(plan, 2, "one", source_of("e")));
+  std::string found;
+  for (const Extent& extent : plan.extents) {
+    found += text("{} + {} {} {}; ", extent.offset, extent.size(), extent.alignment, plan.label(extent));
+  }
+  CHECK(found ==
+        "0 + 5 1 head; 5 + 3 1 padding; 8 + 3 4 one; 11 + 13 1 padding; 24 + 1 16 two; "
+        "25 + 7 1 padding; 32 + 1 2 one; ");
+  CHECK(plan.labels == std::vector<std::string>{"head", "padding", "one", "two"});
+  CHECK(plan.size == 33);
+}
+
+TEST_CASE("a plan ends at 2^64 - 1 bytes") {
+  const ByteSource most = ByteSource::zeros(UINT64_MAX);
+  const std::string too_large = "kTooLarge: the file would be over 2^64 - 1 bytes";
+  CHECK(error_of(place({{most, 1, "a"}})) == "no error");
+  for (const std::uint32_t alignment : {1U, 2U}) {
+    CHECK(error_of(place({{most, 1, "a"}, {source_of("b"), alignment, "b"}})) ==
+          "kTooLarge: the segments would be over 2^64 - 1 bytes");
+  }
+  FilePlan plan = plan_copy(source_of("x"), "x");
+  CHECK(error_of(append(plan, 1, "most", most)) == exactly(too_large));
+  CHECK(error_of(append(plan, {{most, 1, "a"}}, {0}, 1)) == exactly(too_large));
+  CHECK(error_of(append(plan, {{source_of("b"), 1, "b"}}, {UINT64_MAX}, 1)) == exactly(too_large));
+  FilePlan full = plan_copy(most, "most");
+  CHECK(error_of(append(full, {}, {}, 4)) == exactly(too_large));
+}
+
+TEST_CASE("an alignment is a power of two up to a limit") {
+  CHECK(check_alignment("alignment", 1, 16));
+  CHECK(check_alignment("alignment", 16, 16));
+  for (const std::uint32_t bad : {0U, 3U, 32U, 0x80000000U}) {
+    CHECK(error_of(check_alignment("segment alignment", bad, 16)) ==
+          exactly(text("kInvalidArgument: segment alignment {}: expected a power of two from 1 to 16", bad)));
+  }
 }
 
 TEST_CASE("a plan's memory is its metadata and a buffer, not its payload") {
