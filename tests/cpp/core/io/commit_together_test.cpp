@@ -10,12 +10,17 @@
 #endif
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/io/file_calls_posix.h"
+#include "core/io/mount_calls.h"
 #include "core/io/temporary_posix.h"
 #include "etstream/sink.h"
 #include "test_errors.h"
@@ -26,17 +31,34 @@
 namespace {
 
 int syncs = 0;
+int failing_sync = 0;  // the number of the one that fails
+int sync_error = 0;    // of that one
+/// The errors of the next changes of an owner or of permissions, 0 for none.
+std::vector<int> change_errors;
+
+int synced(long call, int file) {
+  if (++syncs != failing_sync) return static_cast<int>(::syscall(call, file));
+  errno = sync_error;
+  return -1;
+}
+
+bool change_fails() {
+  if (change_errors.empty()) return false;
+  errno = change_errors.front();
+  change_errors.erase(change_errors.begin());
+  return errno != 0;
+}
 
 }  // namespace
 
 // These take the places of the C library's.
-extern "C" int fsync(int file) {
-  ++syncs;
-  return static_cast<int>(::syscall(SYS_fsync, file));
+extern "C" int fsync(int file) { return synced(SYS_fsync, file); }
+extern "C" int syncfs(int file) noexcept { return synced(SYS_syncfs, file); }
+extern "C" int fchown(int file, uid_t owner, gid_t group) noexcept {
+  return change_fails() ? -1 : static_cast<int>(::syscall(SYS_fchown, file, owner, group));
 }
-extern "C" int syncfs(int file) noexcept {
-  ++syncs;
-  return static_cast<int>(::syscall(SYS_syncfs, file));
+extern "C" int fchmod(int file, mode_t mode) noexcept {
+  return change_fails() ? -1 : static_cast<int>(::syscall(SYS_fchmod, file, mode));
 }
 
 #endif
@@ -53,6 +75,25 @@ void add_sink(Sinks& sinks, const std::string& path, const std::string& content)
   REQUIRE_MESSAGE(sink, sink.error().message);
   REQUIRE((*sink)->append(source_of(content)));
   sinks.push_back(std::move(sink).value());
+}
+
+TEST_CASE("a mount lacks calls by the errors that say so, each call by its own") {
+  const std::vector<std::pair<MountCall, std::vector<int>>> calls{
+      {MountCall::kReserve, {}},
+      {MountCall::kPushOut, {EINVAL}},
+      {MountCall::kCreate, {EPERM, EINVAL}},
+      {MountCall::kChangeMode, {EPERM, EINVAL}},
+      {MountCall::kChangeOwner, {EPERM, EINVAL}},
+      {MountCall::kSync, {EINVAL, EROFS}},
+      {MountCall::kSyncFolder, {EINVAL, EROFS}},
+      {MountCall::kRename, {EPERM, EINVAL, EXDEV, EBUSY}}};
+  for (const auto& [call, own] : calls) {
+    for (const int error : {ENOSYS, EOPNOTSUPP, ENOTSUP}) CHECK(mount_lacks(call, error));
+    for (const int error : {0, EIO, ENOSPC, EACCES, EPERM, EINVAL, EROFS, EXDEV, EBUSY}) {
+      CAPTURE(error);
+      CHECK(mount_lacks(call, error) == (std::find(own.begin(), own.end(), error) != own.end()));
+    }
+  }
 }
 
 /// A sink whose commit fails.
@@ -132,6 +173,136 @@ TEST_CASE("an output and its folder are synced once each, and not at all where t
     REQUIRE((*AtomicFolder::create(folder / (sync ? "one" : "other"), {.sync = sync}))->commit());
     CHECK(syncs == (sync ? 2 : 0));
   }
+}
+
+TEST_CASE("a sync that fails is an error, and one that a file system lacks is told") {
+  std::string warning;
+  const FileSinkOptions options{.warn = [&](const Finding& told) { warning += full_message(told); }};
+  const std::string lacks = ": a power failure may undo what was written; sync = false does not ask for it";
+  const auto file = [&](const TemporaryFolder& folder) {
+    const auto sink = open_file_sink(folder / "new", options);
+    return (*sink)->commit();
+  };
+  const auto folder_of_files = [&](const TemporaryFolder& folder) {
+    return (*AtomicFolder::create(folder / "new", options))->commit();
+  };
+  const auto plain_folder = [&](const TemporaryFolder& folder) -> Result<void> {
+    const auto made = make_folder(folder / "new", options);
+    return made ? Result<void>() : made.error();
+  };
+  const auto together = [&](const TemporaryFolder& folder) {
+    Sinks sinks;
+    sinks.push_back(*open_file_sink(folder / "new", options));
+    sinks.push_back(*AtomicFolder::create(folder / "other", options));
+    return commit_together(sinks);
+  };
+  struct Row {
+    std::function<Result<void>(const TemporaryFolder&)> write;
+    int failing;
+    int error;
+    std::string found;  // the error or the warning; "" for none; FOLDER stands for the folder
+    int syncs;
+    Names names;
+  };
+  const std::vector<Row> rows{
+      {file, 1, EIO, "kIo: cannot sync 'FOLDER/new': Input/output error", 1, {}},
+      {file, 1, EROFS, "cannot sync 'FOLDER/new': Read-only file system" + lacks, 1, {"new"}},
+      {file,
+       2,
+       EIO,
+       "kIo: what was written is complete, but its folder could not be synced: 'FOLDER/new': Input/output "
+       "error",
+       2,
+       {"new"}},
+      {file, 2, EINVAL, "cannot sync 'FOLDER/': Invalid argument" + lacks, 2, {"new"}},
+      {folder_of_files, 1, EIO, "kIo: cannot sync 'FOLDER/new': Input/output error", 1, {}},
+      {folder_of_files, 1, ENOSYS, "cannot sync 'FOLDER/new': Function not implemented" + lacks, 1, {"new"}},
+      {folder_of_files,
+       2,
+       EIO,
+       "kIo: what was written is complete, but its folder could not be synced: 'FOLDER/new': Input/output "
+       "error",
+       2,
+       {"new"}},
+      {plain_folder, 1, EIO, "kIo: cannot sync the folder of 'FOLDER/new': Input/output error", 1, {}},
+      {plain_folder, 1, EINVAL, "cannot sync 'FOLDER/': Invalid argument" + lacks, 1, {"new"}},
+      // The file, its folder, and the folder of files; then the names of both.
+      {together, 2, EIO, "kIo: cannot sync the folder of 'FOLDER/new': Input/output error", 2, {}},
+      {together, 2, EINVAL, "", 5, {"new", "other"}},
+      {together, 3, EROFS, "cannot sync 'FOLDER/other': Read-only file system" + lacks, 4, {"new", "other"}},
+      {together, 4, EIO, "kIo: cannot sync the folder of 'FOLDER/new': Input/output error", 4, {}},
+      {together, 5, EIO, "kIo: cannot sync the folder of 'FOLDER/other': Input/output error", 5, {}},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.found);
+    const TemporaryFolder folder;
+    warning = "";
+    syncs = 0;
+    failing_sync = row.failing;
+    sync_error = row.error;
+    const auto done = row.write(folder);
+    failing_sync = 0;
+    std::string expected = row.found;
+    if (const auto place = expected.find("FOLDER"); place != std::string::npos) {
+      expected.replace(place, 6, folder.path());
+    }
+    CHECK((done ? exactly(warning) : error_of(done)) == exactly(expected));
+    CHECK(syncs == row.syncs);
+    CHECK(folder.names() == row.names);
+  }
+}
+
+TEST_CASE("an owner that can't be kept is given up, then a group, but other errors of that are told") {
+  const TemporaryFolder folder;
+  struct Row {
+    std::vector<int> errors;
+    uid_t owner;
+    gid_t group;
+    std::string error;
+  };
+  const std::vector<Row> rows{
+      {{}, 1, 2, "no error"},
+      {{EPERM}, ::geteuid(), 2, "no error"},
+      {{EPERM, EPERM}, ::geteuid(), ::getegid(), "no error"},
+      {{EIO}, 1, 2, "kIo: cannot set the owner of what replaces '" + folder / "a" + "': Input/output error"},
+      {{EPERM, EIO},
+       1,
+       2,
+       "kIo: cannot set the owner of what replaces '" + folder / "a" + "': Input/output error"},
+  };
+  for (const Row& row : rows) {
+    put_file(folder / "a", "old");
+    if (::chown((folder / "a").c_str(), 1, 2) != 0) return;  // as only root may
+    change_errors = row.errors;
+    const auto sink = open_file_sink(folder / "a", {.sync = false});
+    CHECK(error_of(sink) == exactly(row.error));
+    if (sink) REQUIRE((*sink)->commit());
+    struct stat found {};
+    REQUIRE(::stat((folder / "a").c_str(), &found) == 0);
+    CHECK(found.st_uid == row.owner);
+    CHECK(found.st_gid == row.group);
+  }
+  change_errors = {};
+}
+
+TEST_CASE("permissions that can't be kept are told, if those of the new file allow others no more") {
+  const TemporaryFolder folder;
+  const std::string message =
+      "cannot set the permissions of what replaces '" + folder / "a" + "': Operation not permitted";
+  put_file(folder / "a", "old");
+  REQUIRE(::chmod((folder / "a").c_str(), 0400) == 0);
+  std::string warning;
+  const Warn warn = [&](const Finding& told) { warning += full_message(told); };
+  change_errors = {EIO};
+  CHECK(
+      error_of(open_file_sink(folder / "a", {.sync = false, .warn = warn})) ==
+      exactly("kIo: cannot set the permissions of what replaces '" + folder / "a" + "': Input/output error"));
+  change_errors = {EPERM, EPERM};
+  CHECK(error_of(open_file_sink(folder / "a", {.sync = false})) == "no error");
+  CHECK(warning == "");
+  CHECK(error_of(open_file_sink(folder / "a", {.sync = false, .warn = warn})) == "no error");
+  CHECK(warning == message + ": it has 0600 instead of 0400");
+  change_errors = {};
 }
 
 #endif
