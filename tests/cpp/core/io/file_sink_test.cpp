@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #if defined(__linux__)
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #endif
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -23,6 +24,24 @@
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_sources.h"
+
+#if defined(__linux__)
+namespace {
+
+std::string reserved;  // the ranges
+int reserve_error = 0;
+
+}  // namespace
+
+// It takes the place of the C library's.
+extern "C" int fallocate(int file, int mode, off_t offset, off_t size) {
+  reserved += std::to_string(offset) + " + " + std::to_string(size) + "; ";
+  if (reserve_error == 0) return static_cast<int>(::syscall(SYS_fallocate, file, mode, offset, size));
+  errno = reserve_error;
+  return -1;
+}
+
+#endif
 
 namespace etstream::file_sink_test {
 namespace {
@@ -134,6 +153,47 @@ TEST_CASE("what is smaller than 256 KiB is not shared with its source, and of la
   CHECK(shared(256 << 10, 0) == 256 << 10);
   CHECK(shared((256 << 10) + 1, 1 << 20) == 256 << 10);
   CHECK(shared(256 << 10, (1 << 20) + 1) == 0);
+}
+
+#if defined(__linux__)
+TEST_CASE("space is reserved around what is shared, and it is told where there is none") {
+  const TemporaryFolder folder;
+  const auto sink = open_sink(folder / "out");
+  const ByteSource shared(std::make_shared<SharedStorage>(kMiB));
+  const auto reserved_for = [&](std::uint64_t size, int error) {
+    reserved = "";
+    reserve_error = error;
+    return sink->reserve(size);
+  };
+  CHECK(reserved_for(0, 0));
+  CHECK(reserved == "");
+  REQUIRE(sink->clone_range(shared, kMiB) == kMiB);
+  REQUIRE(sink->clone_range(shared, 4 * kMiB) == kMiB);
+  CHECK(reserved_for(7 * kMiB, 0));
+  CHECK(reserved == "0 + 1048576; 2097152 + 2097152; 5242880 + 2097152; ");
+  const std::string cannot = "cannot reserve space for '" + folder / "out" + "': ";
+  CHECK(error_of(reserved_for(7 * kMiB, EIO)) == exactly("kIo: " + cannot + "Input/output error (1.0 MiB)"));
+  CHECK(error_of(reserved_for(7 * kMiB, ENOSPC)) ==
+        containing("kIo: " + cannot + "No space left on device (1.0 MiB; "));
+  // A file system that can't reserve says how much is free.
+  CHECK(error_of(reserved_for(7 * kMiB, EOPNOTSUPP)) == "no error");
+  CHECK(error_of(reserved_for(std::uint64_t{1} << 60, EOPNOTSUPP)) ==
+        containing("kIo: " + cannot + "No space left on device (1024.0 PiB; "));
+  reserve_error = 0;
+  CHECK(error_of(reserved_for((std::uint64_t{1} << 63), 0)) ==
+        exactly("kTooLarge: cannot write '" + folder / "out" +
+                "': 9223372036854775808 bytes are more than a file can have"));
+}
+#endif
+
+TEST_CASE("what is skipped lies where it was shared, behind what was appended") {
+  const TemporaryFolder folder;
+  const auto sink = open_sink(folder / "out");
+  REQUIRE(sink->append(source_of("head")));
+  REQUIRE(sink->skip(10));
+  REQUIRE(sink->append(source_of("tail")));
+  REQUIRE(sink->commit());
+  CHECK(content_of(folder / "out") == "head" + std::string(10, '\0') + "tail");
 }
 
 TEST_CASE("a file in the current folder is written") {
@@ -254,7 +314,9 @@ TEST_CASE("a folder and an empty path are refused") {
     CHECK(error_of(open_file_sink(folder / name)) ==
           exactly("kInvalidArgument: cannot write '" + folder / name + "': it is a folder"));
   }
-  CHECK(code_of(open_file_sink("")) == "kInvalidArgument");
+  CHECK(error_of(open_file_sink("")) == "kInvalidArgument: cannot write '': it is no path");
+  CHECK(error_of(open_file_sink(std::string("a\0b", 3))) ==
+        "kInvalidArgument: cannot write 'a\\x00b': it is no path");
   CHECK(folder.names() == Names{"below", "link"});
 }
 

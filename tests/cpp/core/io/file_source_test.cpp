@@ -70,6 +70,8 @@ TEST_CASE("a file that is not there is not found") {
         exactly("kNotFound: cannot open '" + folder / "missing" + "': No such file or directory"));
   CHECK(code_of(ByteSource::file(folder / "file/below")) == "kNotFound");
   CHECK(code_of(ByteSource::file("")) == "kNotFound");
+  CHECK(error_of(ByteSource::file(std::string("a\0b", 3))) ==
+        "kInvalidArgument: cannot open 'a\\x00b': it is no path");
   CHECK(ByteSource::file(folder / "missing").error().system_code == ENOENT);
   CHECK(ByteSource::file(folder / "file/below").error().system_code == ENOTDIR);
 }
@@ -105,6 +107,7 @@ TEST_CASE("a file that is shortened while it is read is corrupt") {
                 "was opened: it was shortened while it was read"));
   CHECK(source.read_at(550, out).error().file == folder / "file");
   CHECK(source.read_at(550, out).error().offset == 600);
+  CHECK(source.read_at(550, out).error().system_code == 0);
   CHECK(code_of(source.check_unchanged()) == "kCorrupt");
 }
 
@@ -148,6 +151,22 @@ TEST_CASE("a range of a file is told with a descriptor of the file that was open
   CHECK((::fcntl(range->descriptor, F_GETFD) & FD_CLOEXEC) != 0);
   CHECK(::close(range->descriptor) == 0);
   CHECK(text_of(source) == "0123456789");
+}
+
+TEST_CASE("a file may be opened, and its range told, as descriptor 0") {
+  const TemporaryFolder folder;
+  put_file(folder / "file", "12345");
+  const ByteSource source = ByteSource::file(folder / "file").value();
+  const int standard_input = ::dup(STDIN_FILENO);
+  ::close(STDIN_FILENO);
+  const auto range = source.open_range();
+  ::close(STDIN_FILENO);
+  const bool opens = ByteSource::file(folder / "file").has_value();  // as descriptor 0
+  ::dup2(standard_input, STDIN_FILENO);
+  ::close(standard_input);
+  REQUIRE(range);
+  CHECK(range->descriptor == 0);
+  CHECK(opens);
 }
 
 TEST_CASE("what is not in a file has no range of one, nor has a file that was changed") {

@@ -49,6 +49,21 @@ TEST_CASE("an input may be replaced by a new file on purpose, and is not written
   CHECK(code_of(record.check_output_in_place(*file, "descriptor 3")) == "kInvalidArgument");
 }
 
+TEST_CASE("a path that leads nowhere has no identity, and of descriptors only those of files have one") {
+  const TemporaryFolder folder;
+  put_file(folder / "file", "x");
+  CHECK(identity_of(folder / "file").has_value());
+  CHECK_FALSE(identity_of(folder / "file" + std::string(1, '\0')));
+  CHECK_FALSE(identity_of(folder / "none"));
+  const int file = ::open((folder / "file").c_str(), O_RDONLY | O_CLOEXEC);
+  const int other = ::open(folder.path().c_str(), O_RDONLY | O_CLOEXEC);
+  CHECK(identity_of_file(file) == identity_of(folder / "file"));
+  CHECK_FALSE(identity_of_file(other));
+  ::close(file);
+  ::close(other);
+  CHECK_FALSE(identity_of_file(-1));
+}
+
 TEST_CASE("the newest record notes what is opened, and the one before it does afterwards") {
   const TemporaryFolder folder;
   put_file(folder / "a", "x");
