@@ -96,13 +96,32 @@ TEST_CASE("a mount lacks calls by the errors that say so, each call by its own")
   }
 }
 
-/// A sink whose commit fails.
+/// A sink whose commit fails, after something else has happened.
 class FailingSink final : public Sink {
  public:
+  explicit FailingSink(std::function<void()> before = [] {}) : before_(std::move(before)) {}
+
   Result<void> reserve(std::uint64_t /*size*/) override { return {}; }
   Result<void> append(const ByteSource& /*source*/) override { return {}; }
-  Result<void> commit() override { return Error{ErrorCode::kIo, "no commit"}; }
+  Result<void> commit() override {
+    before_();
+    return Error{ErrorCode::kIo, "no commit"};
+  }
+
+ private:
+  std::function<void()> before_;
 };
+
+TEST_CASE("what can't be taken back is told") {
+  const TemporaryFolder folder;
+  Sinks sinks;
+  add_sink(sinks, folder / "a", "new a");
+  add_sink(sinks, folder / "b", "new b");
+  sinks.push_back(std::make_unique<FailingSink>([&] { std::filesystem::remove(folder / "a"); }));
+  CHECK(error_of(commit_together(sinks)) == exactly("kIo: no commit; cannot put back what was at '" +
+                                                    folder / "a" + "': No such file or directory"));
+  CHECK(folder.names().empty());
+}
 
 TEST_CASE("all sinks are committed, and nothing else is left") {
   const TemporaryFolder folder;
@@ -170,7 +189,7 @@ TEST_CASE("an output and its folder are synced once each, and not at all where t
     REQUIRE((*file)->commit());
     CHECK(syncs == (sync ? 2 : 0));
     syncs = 0;
-    REQUIRE((*AtomicFolder::create(folder / (sync ? "one" : "other"), {.sync = sync}))->commit());
+    REQUIRE((*AtomicFolder::create(folder / (sync ? "one/" : "other"), {.sync = sync}))->commit());
     CHECK(syncs == (sync ? 2 : 0));
   }
 }
@@ -226,6 +245,7 @@ TEST_CASE("a sync that fails is an error, and one that a file system lacks is to
        {"new"}},
       {plain_folder, 1, EIO, "kIo: cannot sync the folder of 'FOLDER/new': Input/output error", 1, {}},
       {plain_folder, 1, EINVAL, "cannot sync 'FOLDER/': Invalid argument" + lacks, 1, {"new"}},
+      {together, 1, EIO, "kIo: cannot sync 'FOLDER/new': Input/output error", 1, {}},
       // The file, its folder, and the folder of files; then the names of both.
       {together, 2, EIO, "kIo: cannot sync the folder of 'FOLDER/new': Input/output error", 2, {}},
       {together, 2, EINVAL, "", 5, {"new", "other"}},
@@ -327,6 +347,27 @@ TEST_CASE("folders are committed and taken back with files") {
     CHECK(std::filesystem::is_empty(folder / "empty") == fails);
   }
   CHECK(content_of(folder / "empty/file") == "new");
+  for (const std::string& used : {std::string("/"), folder / "a", folder / "empty"}) {
+    CHECK(error_of(AtomicFolder::create(used, {})) ==
+          exactly("kInvalidArgument: cannot write the folder '" + used +
+                  "': it exists, and is not an empty folder"));
+  }
+}
+
+TEST_CASE("an error about a file in a folder names the place where it would have been") {
+  const TemporaryFolder folder;
+  const auto created = AtomicFolder::create(folder / "new", {}).value();
+  const auto told = [&](const Error& error) { return created->in_terms_of_destination(error); };
+  Error error{ErrorCode::kIo, "x", 0, created->path_of("file").value()};
+  error.message = "cannot write '" + *error.file + "'";
+  CHECK(told(error).file == folder / "new/file");
+  CHECK(full_message(told(error)) == "cannot write '" + folder / "new/file" + "'");
+  error.advice = {AdviceTerm::kWriteToDescriptor, ", or elsewhere and copy it"};
+  CHECK(full_message(told(error)) ==
+        "cannot write '" + folder / "new/file" + "'; write it elsewhere and copy it");
+  const Error other{ErrorCode::kIo, "cannot read 'x'", 0, "x", {}, {"get it again"}};
+  CHECK(full_message(told(other)) == "cannot read 'x'; get it again");
+  CHECK(told(other).file == "x");
 }
 
 TEST_CASE("a folder that is no longer empty is kept, and so is what is beside it") {
@@ -336,6 +377,9 @@ TEST_CASE("a folder that is no longer empty is kept, and so is what is beside it
     Sinks outputs;
     add_sink(outputs, folder / "a", "new a");
     add_folder(outputs, folder / "b");
+    put_file(folder / "b", "");
+    CHECK(error_of(outputs.back()->commit()) == containing("it exists, and is not an empty folder"));
+    std::filesystem::remove(folder / "b");
     std::filesystem::create_directory(folder / "b");
     put_file(folder / "b/precious", "");
     CHECK(error_of(commit_together(outputs)) == containing("it exists, and is not an empty folder"));

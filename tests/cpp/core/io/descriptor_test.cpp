@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <string>
 #include <vector>
 
+#include "core/base/text.h"
 #include "core/io/descriptor_posix.h"
 #include "etstream/packed_file.h"
 #include "test_errors.h"
@@ -78,6 +80,17 @@ TEST_CASE("a signal may end what waits to write") {
   const InterruptedPipe pipe(0);
   CHECK(error_of(write_all(pipe.end(1), bytes, "pipe", stopped)) == "kInterrupted: stopped");
   CHECK(signals == 1);
+}
+
+TEST_CASE("an error of reading at an offset says where") {
+  const Descriptor folder(::open("/", O_RDONLY | O_CLOEXEC));
+  std::array<std::byte, 8> bytes{};
+  const auto read = read_all(folder.get(), 5, bytes, "folder");
+  CHECK(error_of(read) == "kIo: cannot read 'folder': Is a directory (8 bytes at offset 5)");
+  CHECK(read.error().offset == 5);
+  CHECK(read.error().file == "folder");
+  CHECK(read.error().system_code == EISDIR);
+  CHECK(refusal(ErrorCode::kIo, "cannot read", "folder", "no").system_code == 0);
 }
 
 TEST_CASE("descriptor 0 is closed like others") {

@@ -65,14 +65,16 @@ TEST_CASE("a temporary file is found from each path that leads to its folder, fo
   CHECK(leftover_beside(folder / "elsewhere/link") == folder / "elsewhere/../" + kLeft);
   CHECK(leftover_beside(folder.path()) == folder / kLeft);
   CHECK(leftover_beside(folder / "elsewhere/other") == std::nullopt);
+  put_file(folder / ".a.etstream-0123456789abcdef.tmp", "");
+  CHECK(leftover_beside(folder / "model.pte") == folder / ".a.etstream-0123456789abcdef.tmp");
 }
 
 TEST_CASE("names that only look like temporary ones are those of others") {
   const TemporaryFolder folder;
   for (const char* const name :
        {"weights.ptd.etstream-0123456789abcdef.tmp", ".etstream-0123456789abcdef.tmp",
-        ".weights.ptd.etstream-0123.tmp", ".weights.ptd.etstream-0123456789abcdef.tmp2",
-        ".weights.ptd.etstream_0123456789abcdef.tmp"}) {
+        "..etstream-0123456789abcdef.tmp", ".weights.ptd.etstream-0123.tmp",
+        ".weights.ptd.etstream-0123456789abcdef.tmp2", ".weights.ptd.etstream_0123456789abcdef.tmp"}) {
     put_file(folder / name, "");
   }
   CHECK(leftover_beside(folder / "model.pte") == std::nullopt);

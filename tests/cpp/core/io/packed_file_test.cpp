@@ -251,6 +251,21 @@ TEST_CASE("errors of writing a packed file are passed on") {
   }
 }
 
+TEST_CASE("a packed file is written once, however often it is prepared") {
+  std::vector<std::byte> out;
+  const auto sink = open_packing_sink(open_memory_sink(out), {.threads = 1});
+  REQUIRE(sink->append(source_of("the original")).has_value());
+  for (int i = 0; i < 2; ++i) REQUIRE(sink->prepare().has_value());
+  REQUIRE(sink->commit().has_value());
+  CHECK((text_of(out) == packed_bytes("the original")));
+}
+
+TEST_CASE("packing takes memory for each piece that is coded, and for each thread") {
+  CHECK(packing_memory({.threads = 1}) == 6'291'752);
+  CHECK(packing_memory({.threads = 4}) == 26'216'176);
+  CHECK(packed::kMostPieces == 536'870'903);
+}
+
 TEST_CASE("offsets that change while a packed file is read are an error") {
   constexpr std::size_t kShort = 200;
   std::string packed = packed_bytes(patterned(kPieceSize + kShort));

@@ -100,6 +100,8 @@ TEST_CASE("a memory sink refuses more than the address space has") {
   std::vector<std::byte> out = bytes_of("x");
   const auto sink = open_memory_sink(out);
   CHECK(code_of(sink->reserve(std::numeric_limits<std::uint64_t>::max())) == "kTooLarge");
+  CHECK(code_of(sink->append(ByteSource::zeros(std::numeric_limits<std::uint64_t>::max()))) == "kTooLarge");
+  CHECK(error_of(sink->append(failing(10, 5))) == "kIo: the disk is on fire");
   CHECK(text_of(out) == "x");
 }
 

@@ -86,17 +86,31 @@ TEST_CASE("extents_tell_the_payloads_places_labels_and_alignments") {
   CHECK(plan->size % 4096 == 0);
 }
 
-TEST_CASE("long_padding_is_an_extent_of_zeros_and_takes_no_memory") {
-  BackwardBuilder builder;
-  const Ref first = builder.add_vector(ByteSource::zeros(1), 1, 1 << 16, "first");
-  const Ref second = builder.add_vector(ByteSource::zeros(1), 1, 1 << 16, "second");
-  const auto plan =
-      builder.finish(table_of(builder, builder.add_vector(std::vector{first, second})), "TEST", kLargestFile);
+TEST_CASE("long_padding_and_room_for_a_header_are_extents_of_zeros_and_take_no_memory") {
+  const auto plan_with = [](std::uint32_t header_size) {
+    BackwardBuilder builder;
+    const Ref first = builder.add_vector(ByteSource::zeros(1), 1, 1 << 16, "first");
+    const Ref second = builder.add_vector(ByteSource::zeros(1), 1, 1 << 16, "second");
+    const Ref all = builder.add_vector(std::vector{first, second});
+    return builder.finish(table_of(builder, all), "TEST", kLargestFile, header_size);
+  };
+  const auto plan = plan_with(0);
   REQUIRE(plan.has_value());
   CHECK(flaw_in(*plan) == "");
   CHECK(plan->size == 3 << 16);
   CHECK(plan->metadata_size < 1024);
   CHECK(bytes_of(*plan).size() == plan->size);
+  const auto with_header = plan_with(24);
+  REQUIRE(with_header.has_value());
+  CHECK(with_header->size == 3 << 16);
+  std::string labels;
+  for (const Extent& extent : with_header->extents) {
+    const std::string& label = with_header->label(extent);
+    labels += label + " ";
+    CHECK(extent.alignment == (label == "first" || label == "second" ? 1 << 16 : 1));
+  }
+  CHECK(labels == "metadata header padding metadata second padding metadata first padding metadata ");
+  CHECK(with_header->extents[1].size() == 24);
 }
 
 TEST_CASE("a_hole_of_a_gibibyte_moves_the_offsets_and_takes_no_memory") {

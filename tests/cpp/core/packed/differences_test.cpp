@@ -20,15 +20,17 @@ using packed::kSame;
 using packed::Run;
 
 std::string subtracted(std::uint32_t element_size, const std::string& now, const std::string& base) {
-  std::vector<std::byte> out(now.size());
+  std::vector<std::byte> out = bytes_of(now + "behind");
   packed::subtract(element_size, bytes_of(now), bytes_of(base), out.data());
-  return text_of(out);
+  CHECK(text_of(std::span(out).subspan(now.size())) == "behind");
+  return text_of(std::span(out).first(now.size()));
 }
 
 std::string added(std::uint32_t element_size, const std::string& differences, const std::string& base) {
-  std::vector<std::byte> out = bytes_of(base);
-  packed::add(element_size, bytes_of(differences), out);
-  return text_of(out);
+  std::vector<std::byte> out = bytes_of(base + "behind");
+  packed::add(element_size, bytes_of(differences), std::span(out).first(base.size()));
+  CHECK(text_of(std::span(out).subspan(base.size())) == "behind");
+  return text_of(std::span(out).first(base.size()));
 }
 
 template <class T>

@@ -35,15 +35,17 @@ std::string arranged(const Arrangement& arrangement, const std::string& piece) {
 }
 
 std::string split(const Arrangement& arrangement, const std::string& piece) {
-  std::vector<std::byte> out(piece.size());
-  packed::split(arrangement, bytes_of(piece), out);
-  return text_of(out);
+  std::vector<std::byte> out = bytes_of(piece + "behind");
+  packed::split(arrangement, bytes_of(piece), std::span(out).first(piece.size()));
+  CHECK(text_of(std::span(out).subspan(piece.size())) == "behind");
+  return text_of(std::span(out).first(piece.size()));
 }
 
 std::string merge(const Arrangement& arrangement, const std::string& planes) {
-  std::vector<std::byte> out(planes.size());
-  packed::merge(arrangement, bytes_of(planes), out);
-  return text_of(out);
+  std::vector<std::byte> out = bytes_of(planes + "behind");
+  packed::merge(arrangement, bytes_of(planes), std::span(out).first(planes.size()));
+  CHECK(text_of(std::span(out).subspan(planes.size())) == "behind");
+  return text_of(std::span(out).first(planes.size()));
 }
 
 TEST_CASE("a piece of any size is split in planes as specified, and merged again") {
