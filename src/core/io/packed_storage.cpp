@@ -242,7 +242,7 @@ bool is_decoded(const ByteSource& source) noexcept {
 
 std::optional<PackedSummary> packed_summary(const ByteSource& file) {
   const auto* const storage = dynamic_cast<const packed::PackedStorage*>(file.place().storage);
-  if (storage == nullptr || file.place().begin != 0 || file.size() != storage->size()) return std::nullopt;
+  if (storage == nullptr || file.size() != storage->size()) return std::nullopt;
   return storage->summary();
 }
 
