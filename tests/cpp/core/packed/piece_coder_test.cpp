@@ -2,6 +2,7 @@
 #include "core/packed/piece_coder.h"
 
 #include <doctest/doctest.h>
+#include <zstd.h>
 
 #include <algorithm>
 #include <array>
@@ -175,15 +176,27 @@ TEST_CASE("floats are split in planes from where their elements begin") {
     for (std::uint32_t phase = 0; phase < each.arrangement.element_size; ++phase) {
       CAPTURE(each.name);
       CAPTURE(phase);
-      const PieceHeader header = checked(each.make(kPieceSize, phase));
-      CHECK(header.arrangement.element_size == each.arrangement.element_size);
-      CHECK(header.arrangement.rotation == each.arrangement.rotation);
-      // Elements of four bytes have other places that are as good, so the place is checked of two bytes
-      // alone.
-      if (each.arrangement.element_size == 2) CHECK(header.arrangement.first_element == phase);
-      CHECK(header.coded_size < each.most * kPieceSize);
+      // In the smaller one, parts of the sample would begin inside of elements.
+      for (const std::size_t size : {std::size_t{kPieceSize}, std::size_t{113'195}}) {
+        CAPTURE(size);
+        const PieceHeader header = checked(each.make(size, phase));
+        CHECK(header.arrangement.element_size == each.arrangement.element_size);
+        CHECK(header.arrangement.rotation == each.arrangement.rotation);
+        // Elements of four bytes have other places that are as good, so the place is checked of two bytes
+        // alone.
+        if (each.arrangement.element_size == 2) CHECK(header.arrangement.first_element == phase);
+        CHECK(header.coded_size < each.most * static_cast<double>(size));
+      }
     }
   }
+}
+
+TEST_CASE("planes that are stored share a frame") {
+  const Coded coded = encode(fp32(kPieceSize, 0));
+  const std::size_t highest = ZSTD_findFrameCompressedSize(coded.frames.data(), coded.frames.size());
+  const auto others = std::span(coded.frames).subspan(highest);
+  CHECK(ZSTD_findFrameCompressedSize(others.data(), others.size()) == others.size());
+  CHECK(others.size() == kPieceSize / 4 * 3 + 27);
 }
 
 TEST_CASE("pieces of any size and kind are restored, and not much larger") {
