@@ -206,7 +206,7 @@ TEST_CASE("a sync that fails is an error, and one that a file system lacks is to
     return (*AtomicFolder::create(folder / "new", options))->commit();
   };
   const auto plain_folder = [&](const TemporaryFolder& folder) -> Result<void> {
-    const auto made = make_folder(folder / "new", options);
+    const auto made = make_folder(folder / "new/", options);
     return made ? Result<void>() : made.error();
   };
   const auto together = [&](const TemporaryFolder& folder) {
