@@ -116,6 +116,11 @@ TEST_CASE("all of a range is made from the base, in each piece that it lies in")
   constexpr std::size_t kHalf = kPieceSize / 2;
   const std::vector<BaseRange> ranges{{0, kHalf, 0}, {kHalf, kHalf, kHalf}, {kPieceSize, 4000, kPieceSize}};
   CHECK(update_of(base, base, ranges).size() < 400);
+  // The second piece has a single byte of the range, which is no whole element.
+  const std::string later = "xy" + base.substr(0, kPieceSize);
+  const auto again = restored(update_of(later, base, {{2, kPieceSize - 1, 0}}), base);
+  REQUIRE_MESSAGE(again, again.error().message);
+  CHECK((*again == later));
 }
 
 TEST_CASE("ranges may lie anywhere, and be of any size") {
