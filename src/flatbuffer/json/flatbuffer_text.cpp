@@ -79,7 +79,7 @@ std::string nested_field_of(const flatbuffers::Parser& parser) {
 }
 
 /// Makes a parser. The schema's vectors have no force_align over kLargestParserAlignment, and are not sorted.
-/// The schema has been verified; `path` is what messages call it.
+/// The schema has been verified, and has a root_type; `path` is what messages call it.
 Result<ParserPointer> make_parser(const ByteVector& binary_schema, const std::string& path) {
   auto parser = std::make_unique<flatbuffers::Parser>(parser_options());
   const reflection::Schema& schema = *reflection::GetSchema(binary_schema.data());
@@ -94,8 +94,6 @@ Result<ParserPointer> make_parser(const ByteVector& binary_schema, const std::st
   if (!parser->Deserialize(&schema)) {
     return error_in(ErrorCode::kUnsupported, path, "a binary schema that FlatBuffers' parser does not take");
   }
-  if (!parser->root_struct_def_)
-    return error_in(ErrorCode::kUnsupported, path, "a schema without a root_type");
   for (const reflection::Object* object : *schema.objects()) {
     const flatbuffers::StructDef& table = *parser->structs_.Lookup(object->name()->str());
     for (const reflection::Field* field : *object->fields()) {
