@@ -102,7 +102,7 @@ void BlockTable::free_range(Range range) noexcept {
   };
   const std::uint32_t behind = range.first + range.granules;
   if (behind < top_ && is_free(behind, range.is_ready)) join(unlink(behind));
-  if (range.first > 1 && is_free(range.first - 1, range.is_ready)) {
+  if (is_free(range.first - 1, range.is_ready)) {  // granule 0 has no tag, and so is not free
     const Range before = unlink(range.first - granules_at(range.first - 1));
     join(before);
     range.first = before.first;
