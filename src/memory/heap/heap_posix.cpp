@@ -91,13 +91,14 @@ SpillError reserve(Reservation& out) {
           limit_of(RLIMIT_AS, "ulimit -v", out.addresses_size() + out.records_size)};
 }
 
-/// Fills a block that begins with granule `first` with zeros, except in `fresh`, which are zeros already.
+/// Fills a block that begins with granule `first` with zeros, except in `fresh`, which are zeros already. If
+/// there are none, `fresh` begins with granule 0, so all of the block is behind it.
 void clear(void* block, std::size_t size, std::uint32_t first, Range fresh) {
   const auto offset_of = [&](std::uint32_t granule) {
     return granule <= first ? 0 : std::min<std::uint64_t>(size, (granule - first) * kGranule);
   };
-  const std::uint64_t begin = fresh.granules == 0 ? size : offset_of(fresh.first);
-  const std::uint64_t end = fresh.granules == 0 ? size : offset_of(fresh.first + fresh.granules);
+  const std::uint64_t begin = offset_of(fresh.first);
+  const std::uint64_t end = offset_of(fresh.first + fresh.granules);
   std::memset(block, 0, begin);
   std::memset(static_cast<std::byte*>(block) + end, 0, size - end);
 }
