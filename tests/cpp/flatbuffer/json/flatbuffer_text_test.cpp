@@ -3,7 +3,10 @@
 
 #include <doctest/doctest.h>
 #include <flatbuffers/idl.h>
+#include <flatbuffers/reflection_generated.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -15,8 +18,10 @@
 #include "etstream/exact_json.h"
 #include "etstream/write.h"
 #include "flatbuffer/json/generate_text.h"
+#include "flatbuffer/schema_source.h"
 #include "test_errors.h"
 #include "test_files.h"
+#include "test_sources.h"
 
 namespace etstream::flatbuffer_text_test {
 namespace {
@@ -131,6 +136,44 @@ TEST_CASE("exact JSON is laid out as flatc or Python's objects do it") {
   CHECK((as_python != expected));
   const Loaded loaded(kSchema);
   CHECK(loaded.text.decompile(as_python).value() == loaded.text.decompile(as_flatc).value());
+}
+
+TEST_CASE("exact JSON is written of a sound flatbuffer alone, with or without its size before it") {
+  const TemporaryFolder folder;
+  const auto opened = [&](const std::string& schema) {
+    put_file(folder / "s.fbs", schema);
+    return ExactJson::open(folder / "s.fbs").value();
+  };
+  const auto exact = [](const ExactJson& schema, const Bytes& file, const ExactJsonOptions& options) {
+    Bytes out;
+    const auto written = schema.decompile(ByteSource::memory(file), options, *open_memory_sink(out));
+    return written ? text_of(out) : written.error().message;
+  };
+  const ExactJson schema = opened(kSchema);
+  Judge judge(kSchema);
+  Bytes file = judge.compiled(R"({"data": [1, 2, 3], "last": "z"})");
+  CHECK(exact(schema, file, {}) == "{\n  \"data\": \"AQID\",\n  \"last\": \"z\"\n}\n");
+  put_file(folder / "x.tst", text_of(file));
+  const std::string left_out = exact(schema, file, {.leave_out_over = 2, .file_name = "x.tst"});
+  CHECK(left_out.find(R"("data": {"file": "x.tst", "offset": )") != std::string::npos);
+  const auto again = schema.compile(source_of(left_out), folder.path());
+  REQUIRE_MESSAGE(again, again.error().message);
+  Bytes out;
+  REQUIRE(write(*again, *open_memory_sink(out)));
+  CHECK((out == file));
+  judge.parser.opts.size_prefixed = true;
+  CHECK(exact(schema, judge.compiled(kJson), {.size_prefixed = true}) ==
+        exact(schema, compiled(Loaded(kSchema).text, kJson), {}));
+
+  const ExactJson less = opened("table T { a: int; } root_type T;");
+  const Loaded more("table T { a: int; b: int; } root_type T;");
+  CHECK(exact(less, compiled(more.text, "{b: 1}"), {.identifier = false})
+            .ends_with("; a schema that has all of its fields loses none"));
+  const std::string of_unions = "table X {} union U { X } table T { u: U; } root_type T;";
+  Bytes typeless = compiled(Loaded(of_unions).text, "{u_type: 1, u: {}}");
+  REQUIRE(flatbuffers::GetMutableRoot<flatbuffers::Table>(typeless.data())->SetField<std::uint8_t>(4, 0, 0));
+  CHECK(exact(opened(of_unions), typeless, {.identifier = false})
+            .ends_with("expected a type of the value in T.u, found none"));
 }
 
 TEST_CASE("JSON becomes the flatbuffer and the text that FlatBuffers makes with the schema's text") {
@@ -265,13 +308,22 @@ TEST_CASE("schemas on which FlatBuffers' parser would fail are refused") {
     return error_of(FlatbufferText::open(folder / "s.fbs"));
   };
   std::string wide = "table Wide {";
-  for (int i = 0; i < 16'000; ++i) wide += "f" + std::to_string(i) + ": int;";
-  CHECK(Loaded(wide + "} root_type Wide;").text.compile("{}"));
-  for (int i = 16'000; i < 16'400; ++i) wide += "f" + std::to_string(i) + ": int;";
-  CHECK(refusal(wide + "} root_type Wide;") ==
+  for (int i = 0; i < 16'375; ++i) wide += "f" + std::to_string(i) + ": int;";
+  CHECK(Loaded(wide + "a: byte; b: byte; c: byte; } root_type Wide;").text.compile("{}"));
+  CHECK(refusal(wide + "a: int; } root_type Wide;") ==
         containing("'Wide' has fields for more than the 64 KiB of a table"));
   CHECK(refusal("table T { k: int (key); n: [ubyte] (nested_flatbuffer: \"T\"); } root_type T;") ==
         containing("a key in a schema with a flatbuffer in another, T.n"));
+  // flatc makes no such binary schema.
+  const TemporaryFolder folder;
+  put_file(folder / "s.fbs", "struct S { a: int; b: int; } table T { s: S; } root_type T;");
+  Bytes binary = compile_schema(folder / "s.fbs", {}).value();
+  const auto* const objects = reflection::GetSchema(binary.data())->objects();
+  auto* const b = const_cast<reflection::Field*>(objects->LookupByKey("S")->fields()->LookupByKey("b"));
+  for (const std::uint16_t id : {std::uint16_t{0}, std::uint16_t{2}}) {
+    REQUIRE(reinterpret_cast<flatbuffers::Table*>(b)->SetField(reflection::Field::VT_ID, id, {}));
+    CHECK(refusal(text_of(binary)) == containing("'S' has not one field for each id"));
+  }
 }
 
 TEST_CASE("a flatbuffer with its size before it has the same text") {
@@ -293,6 +345,10 @@ TEST_CASE("a file without the identifier is taken where that is asked for") {
   Bytes flatbuffer = compiled(loaded.text, kJson);
   const std::string text = loaded.text.decompile(flatbuffer).value();
   flatbuffer[4] = std::byte{'X'};
+  Bytes no_text = compiled(loaded.text, R"({"last": "~"})");
+  *std::ranges::find(no_text, std::byte{'~'}) = std::byte{0xff};
+  CHECK(error_of(loaded.text.decompile(no_text, {}, "x.tst")) ==
+        "kCorrupt: x.tst: a string that is not UTF-8, or nothing in a vector of unions");
   CHECK(error_of(loaded.text.decompile(flatbuffer, {}, "x.tst")) ==
         containing("kCorrupt: x.tst: offset 4: expected identifier 'TEST', found 'XEST'"));
   CHECK(loaded.text.decompile(flatbuffer, {.identifier = false}).value() == text);
@@ -341,6 +397,9 @@ TEST_CASE("an error in JSON is told with its name and line, and the next call is
   CHECK(error_in("{} {}") == containing("kCorrupt: data.json: line 1: expecting: end of file"));
   CHECK(error_in("") == containing("input file is empty"));
   CHECK(error_in(std::string_view("{}\0{}", 5)) == containing("a zero byte at offset 2"));
+  const std::string zeros(kLargestJson + 1, '\0');
+  CHECK(error_in(zeros) == "kTooLarge: data.json: 256.0 MiB of JSON, at most 256.0 MiB can be compiled");
+  CHECK(error_in(std::string_view(zeros).substr(1)) == containing("a zero byte at offset 0"));
   CHECK((compiled(loaded.text, kJson) == good));
   std::string deep = "{}";
   for (int i = 0; i < 70; ++i) deep = R"({"more": [)" + deep + "]}";

@@ -6,12 +6,14 @@
 #include <flatbuffers/flatbuffers.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "core/base/text.h"
+#include "etstream/sink.h"
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/flatbuffer_view.h"
 #include "flatbuffer/json/json_value_reader.h"
@@ -24,11 +26,11 @@ namespace etstream::testing::json_reader_test {
 namespace {
 
 constexpr const char* kSchema = R"(
-  enum Color : short { RED = -1, NONE, GREEN = 3 }
+  enum Color : short { RED = -1, NONE, GREEN = 3, TEAL }
   enum Flags : ubyte (bit_flags) { A, B, C }
   struct Point { x: short; y: int; }
   struct Grid { cells: [ubyte: 2]; corners: [Point: 2]; tint: Color; }
-  union Any { Leaf, Text: string, Spot: Point, More: Leaf = 9 }
+  union Any { Leaf, Text: string, Spot: Point, More: Leaf = 9, Last: Leaf = 255 }
   table Leaf { number: int; }
   table Root {
     i8: byte; u8: ubyte; i64: long; u64: ulong; f32: float; f64: double;
@@ -95,6 +97,7 @@ TEST_CASE("every_form_of_a_value_is_read_and_its_exact_form_is_written") {
       {R"({"u64": 9223372036854775808})", R"({"u64":9223372036854775808})"},
       {R"({"f32": 0.1, "f64": 0.1})", R"({"f32":0.1,"f64":0.1})"},
       {R"({"f32": 16777217, "f64": 9007199254740993})", R"({"f32":16777216.0,"f64":9007199254740992.0})"},
+      {R"({"f64": 18446744073709551615})", R"({"f64":18446744073709551616.0})"},
       {R"({"f32": 3.4028235e38, "f64": 5e-324})", R"({"f32":3.4028235e+38,"f64":5e-324})"},
       {R"({"f32": "nan", "f64": "-inf"})", R"({"f32":"nan","f64":"-inf"})"},
       {R"({"f32": "nan:ffc00001", "f64": "nan:7ff0000000000001"})",
@@ -115,6 +118,7 @@ TEST_CASE("every_form_of_a_value_is_read_and_its_exact_form_is_written") {
        R"({"shorts":[-1,2],"points":[{"x":1,"y":2}]})"},
       {R"({"any": {"number": 5}, "any_type": "Leaf"})", R"({"any_type":"Leaf","any":{"number":5}})"},
       {R"({"any_type": 9, "any": {}})", R"({"any_type":"More","any":{}})"},
+      {R"({"any_type": 255, "any": {}})", R"({"any_type":"Last","any":{}})"},
       {R"({"any_type": "NONE"})", "{}"},
       {R"({"any_type": "Text", "any": "words"})", R"({"any_type":"Text","any":"words"})"},
       {R"({"many": [{}, "b", {"x": 1, "y": 2}, {"number": 1}], "many_type": ["Leaf", 2, "Spot", "More"]})",
@@ -124,8 +128,11 @@ TEST_CASE("every_form_of_a_value_is_read_and_its_exact_form_is_written") {
       {R"({"text": "\u0000\"\\\n\u007f é😀"})", R"({"text":"\u0000\"\\\n\u007f é😀"})"},
       {R"({"texts": ["a", {"base64": "/w=="}, {"base64": "YQ=="}]})",
        R"({"texts":["a",{"base64":"/w=="},"a"]})"},
+      {"{\"texts\":[\"" + std::string(127, 'a') + "\",\"" + std::string(128, 'b') + "\"]}",
+       "{\"texts\":[\"" + std::string(127, 'a') + "\",\"" + std::string(128, 'b') + "\"]}"},
       {R"({"leaves": [{"number": 1}, {}, {"number": 3}]})", R"({"leaves":[{"number":1},{},{"number":3}]})"},
-      {R"({"bytes": [0, 127, 128, 255], "chars": [-128, -1, 0]})", R"({"bytes":"AH+A/w==","chars":"gP8A"})"},
+      {R"({"bytes": [0, 127, 128, 240, 255], "chars": [-128, -1, 0]})",
+       R"({"bytes":"AH+A8P8=","chars":"gP8A"})"},
       {R"({"bytes": "AH+A/w=="})", R"({"bytes":"AH+A/w=="})"},
       {R"({"bytes": ["AH8=", "", "gP8="]})", R"({"bytes":"AH+A/w=="})"},
   };
@@ -166,6 +173,14 @@ TEST_CASE("what_is_wrong_is_named_with_its_line_and_path") {
       {R"({"f32": "nan:7f800000"})",
        "line 1: f32: expected a number in the range of 4 bytes, 'nan', 'inf' or '-inf', found "
        "'nan:7f800000'"},
+      {R"({"f32": "nan:7fc00001x"})",
+       "line 1: f32: expected a number in the range of 4 bytes, 'nan', 'inf' or '-inf', found "
+       "'nan:7fc00001x'"},
+      {R"({"f32": "nan:17fc00001"})",
+       "line 1: f32: expected a number in the range of 4 bytes, 'nan', 'inf' or '-inf', found "
+       "'nan:17fc00001'"},
+      {R"({"f32": true})",
+       "line 1: f32: expected a number in the range of 4 bytes, 'nan', 'inf' or '-inf', found true"},
       {R"({"color": "BLUE"})",
        "line 1: color: expected a name in enum Color, or an integer from -32768 to 32767, found 'BLUE'"},
       {R"({"color": "RED GREEN"})",
@@ -177,21 +192,28 @@ TEST_CASE("what_is_wrong_is_named_with_its_line_and_path") {
       {R"({"point": "AQD/"})", "line 1: point: expected an object, or base64 of 8 bytes, found 'AQD/'"},
       {R"({"grid": {"cells": [1], "corners": [], "tint": 0}})",
        "line 1: grid.cells: expected an array of 2 elements, found an array"},
-      {R"({"grid": {"cells": [1, 2, 3], "corners": [], "tint": 0}})",
+      {R"({"grid": {"cells": 1, "corners": [], "tint": 0}})",
+       "line 1: grid.cells: expected an array, found 1"},
+      {R"({"grid": {"cells": [1, 2, "3"], "corners": [], "tint": 0}})",
        "line 1: grid.cells: expected an array of 2 elements, found an array"},
       {R"({"any": {}})", "line 1: any: there is no 'any_type', which says what it is"},
       {R"({"any_type": "Leaf"})", "line 1: any_type: there is no 'any' that it tells of"},
       {R"({"any_type": "Branch", "any": {}})",
        "line 1: any_type: expected a member of union Any, found 'Branch'"},
       {R"({"any_type": 4, "any": {}})", "line 1: any_type: expected a member of union Any, found 4"},
+      {R"({"any_type": 256, "any": {}})", "line 1: any_type: expected a member of union Any, found 256"},
       {R"({"any_type": 0, "any": {}})", "line 1: any: expected null, as its type is NONE, found an object"},
       {R"({"any_type": "Leaf", "any": {"x": 1}})", "line 1: any: unknown key 'x' in table Leaf"},
       {R"({"any_type": "Text", "any": 5})", "line 1: any: expected a string, found 5"},
       {R"({"many_type": ["Leaf"], "many": []})",
        "line 1: many_type: expected 0 types, one for each union, found 1"},
+      {R"({"many_type": 1, "many": []})",
+       "line 1: many_type: expected an array of the unions' types, found 1"},
       {R"({"many": []})", "line 1: many: there is no 'many_type', which says what it is"},
       {R"({"text": 5})", "line 1: text: expected a string, found 5"},
       {R"({"text": {"base64": "?"}})",
+       R"(line 1: text: expected a string, or {"base64": "..."}, found an object)"},
+      {R"({"text": {"base64": 5}})",
        R"(line 1: text: expected a string, or {"base64": "..."}, found an object)"},
       {R"({"texts": ["a", null]})", "line 1: texts[1]: expected a string, found null"},
       {R"({"texts": "a"})", "line 1: texts: expected an array, found 'a'"},
@@ -205,6 +227,9 @@ TEST_CASE("what_is_wrong_is_named_with_its_line_and_path") {
       {R"({"bytes": 5})", "line 1: bytes: expected an array or base64, found 5"},
       {R"({"bytes": ["AAAA", 1]})", "line 1: bytes[1]: expected base64, as what is before it, found 1"},
       {R"({"bytes": {}})", R"(line 1: bytes: expected {"file": PATH}, found an object)"},
+      {R"({"bytes": {"file": 5}})", R"(line 1: bytes.file: expected {"file": PATH}, found 5)"},
+      {R"({"bytes": {"file": "missing"}})",
+       "line 1: bytes.file: cannot open 'missing': No such file or directory"},
       {R"({"bytes": {"name": "x"}})", "line 1: bytes: unknown key 'name' in a range of a file"},
       {R"({"bytes": {"file": "/missing/x"}})",
        "line 1: bytes.file: cannot open '/missing/x': No such file or directory"},
@@ -214,6 +239,8 @@ TEST_CASE("what_is_wrong_is_named_with_its_line_and_path") {
     CAPTURE(row.json);
     CHECK(message_of(row.json) == "memory: " + row.message);
   }
+  CHECK(message_of(R"({"many_type": [0], "many": [null]})") ==
+        "Root.many is not of the kind that the schema says");
 }
 
 std::string nested(std::string_view open, std::string_view close, int depth) {
@@ -231,18 +258,6 @@ TEST_CASE("nesting_is_bounded") {
   CHECK(message_of(nested("[", "]", 300)) == "memory: line 1: nested deeper than 256");
 }
 
-TEST_CASE("a_byte_vector_of_many_MiB_is_written_in_pieces") {
-  std::vector<std::byte> bytes((7 << 20) + 1);
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i >> 5);
-  std::string json = "{\"bytes\": [";
-  for (const std::byte byte : bytes) json += text("{},", std::to_integer<int>(byte));
-  json.back() = ']';
-  const auto file = bytes_of(pack_json(json + "}").value());
-  const std::string exact = json_of(file);
-  CHECK(exact.starts_with(R"({"bytes":["AAAA)"));
-  CHECK(difference(bytes_of(pack_json(exact).value()), file) == "");
-}
-
 class Folder {
  public:
   Folder() : path_((std::filesystem::temp_directory_path() / "etstream-json-XXXXXX").string()) {
@@ -256,6 +271,52 @@ class Folder {
  private:
   std::string path_;
 };
+
+/// Notes how long the longest piece of a text is.
+class PiecesSink final : public Sink {
+ public:
+  Result<void> reserve(std::uint64_t /*size*/) override { return {}; }
+  Result<void> append(const ByteSource& source) override {
+    longest = std::max(longest, source.size());
+    ++pieces;
+    return {};
+  }
+  Result<void> commit() override { return {}; }
+
+  std::uint64_t longest = 0;
+  int pieces = 0;
+};
+
+TEST_CASE("a_byte_vector_over_3_MiB_is_written_in_pieces") {
+  const Folder folder;
+  constexpr std::uint64_t kWhole = 3 << 20;
+  std::ofstream(folder.path() + "/data").close();
+  const std::string whole = "\"" + std::string(4 << 20, 'A') + "\"";
+  for (const bool is_more : {false, true}) {
+    std::filesystem::resize_file(folder.path() + "/data", kWhole + (is_more ? 1 : 0));
+    const auto file = bytes_of(pack_json(R"({"bytes": {"file": "data"}})", folder.path()).value());
+    const std::string exact = json_of(file);
+    CHECK((exact == R"({"bytes":)" + (is_more ? "[" + whole + R"(,"AA=="])" : whole) + "}"));
+    if (is_more) CHECK(difference(bytes_of(pack_json(exact).value()), file) == "");
+  }
+}
+
+TEST_CASE("no_more_than_some_64_KiB_of_text_are_held_back") {
+  std::string types;
+  std::string members;
+  for (int i = 0; i < 30'000; ++i) {
+    types += i > 0 ? ",1" : "1";
+    members += i > 0 ? ",{}" : "{}";
+  }
+  const auto file = bytes_of(pack_json("{\"many_type\": [" + types + "], \"many\": [" + members +
+                                       "], \"bytes\": \"" + std::string(400'000, 'A') + "\"}")
+                                 .value());
+  PiecesSink sink;
+  REQUIRE(write_json(FlatbufferView::open(schema(), ByteSource::memory(file), "file").value(), {}, sink));
+  CHECK(sink.longest >= 64 << 10);
+  CHECK(sink.longest <= 128 << 10);
+  CHECK(sink.pieces > 8);
+}
 
 TEST_CASE("a_vector_may_be_a_range_of_a_file") {
   const Folder folder;

@@ -100,6 +100,7 @@ TEST_CASE("JSON comes as its events") {
   };
   const std::vector<Row> rows = {
       {"null", "null"},
+      {"7", "7i"},
       {" \t\r\n[ ] \n", "[ ]"},
       {R"({"a": {"b": [true, false, null]}, "": []})", R"({ "a": { "b": [ true false null ] } "": [ ] })"},
       {R"({"a": 1, "a": 2})", R"({ "a": 1i "a": 2i })"},
@@ -170,6 +171,7 @@ TEST_CASE("what is not JSON is corrupt, with its line") {
       {"[1}", 1},
       {"{\"a\": 1]", 1},
       {"]", 1},
+      {std::string(kWindow - 1, ' ') + "\nx", 2},
   };
   for (const Row& row : rows) {
     CAPTURE(row.json);
@@ -257,6 +259,8 @@ TEST_CASE("a string, a number or white space over 16 MiB is an error, and memory
           exactly("kCorrupt: " + json.name() +
                   ": line 1: a string, a number or white space is longer than 16.0 MiB"));
   }
+  const ByteSource most = repeated(' ', std::uint64_t{16} << 20);
+  CHECK(parse(ByteSource::concatenation({most, source_of("[]"), repeated(' ', kWindow)}).value()));
 }
 
 TEST_CASE("a handler's error ends the parsing and gets the file and line") {
