@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "memory/profile/memory_series.h"
 #include "memory/profile/phase_log.h"
 #include "memory/profile/phase_profiles.h"
+#include "memory/profile/process_watch.h"
 #include "test_errors.h"
 #include "test_sources.h"
 
@@ -22,7 +24,7 @@ MemorySample sample(std::uint64_t time, std::uint64_t anonymous) {
   MemorySample out;
   out.time = time;
   out.resident = out.high_water = anonymous + 10;
-  out.anonymous = anonymous;
+  out.anonymous = out.spilled = anonymous;
   out.file = 10;
   return out;
 }
@@ -69,6 +71,7 @@ TEST_CASE("what was in memory at most in a time is kept, in room that does not g
   for (std::uint64_t i = 0; i < kSamples; ++i) series.add(sample(i, i == 70'001 ? 5000 : i % 100));
   CHECK(series.samples().size() <= MemorySeries::kMost);
   CHECK(series.most(0, kSamples).anonymous == 5000);
+  CHECK(series.most(0, kSamples).spilled == 5000);
   CHECK(series.most(70'001, 70'001).anonymous == 5000);
   CHECK(series.most(0, 60'000).anonymous == 99);
   CHECK(series.most(80'000, kSamples).anonymous == 99);
@@ -76,10 +79,27 @@ TEST_CASE("what was in memory at most in a time is kept, in room that does not g
   CHECK(MemorySeries().most(0, 10).anonymous == 0);
 }
 
+TEST_CASE("samples become pairs when there are too many of them") {
+  MemorySeries series;
+  for (const std::uint64_t time : {10U, 20U, 30U}) series.add(sample(time, time == 10 ? 50 : time));
+  CHECK(series.most(15, 25).anonymous == 20);
+  CHECK(series.most(15, 20).anonymous == 20);
+  series = {};
+  for (std::uint64_t i = 0; i < MemorySeries::kMost + 3; ++i) series.add(sample(i, i));
+  const std::vector<MemorySample>& samples = series.samples();
+  REQUIRE(samples.size() == 2050);
+  for (std::uint64_t i = 0; i < 2049; ++i) {
+    REQUIRE(samples[i].time == 2 * i);
+    REQUIRE(samples[i].anonymous == 2 * i + 1);
+  }
+  CHECK(samples.back().anonymous == 4098);
+  CHECK(series.most(4095, 4095).anonymous == 4095);
+}
+
 TEST_CASE("a phase's beginning is read as it was told, and lines that are none are passed over") {
   const PhaseEvent told = event(true, 3, 100, 200, "lower\nall of it");
-  const auto found =
-      read_phase_log("rubbish\nB 1 2\n" + line_of(told) + "E x\n" + "B 7 7 1 2 3 4 5 6 7 8 1 cut");
+  const auto found = read_phase_log("rubbish\nB 1 2\nB 7x7 1 2 3 4 5 6 7 8 9 1 name\n" + line_of(told) +
+                                    "E x\n" + "B 7 7 1 2 3 4 5 6 7 8 1 cut");
   REQUIRE(found.size() == 1);
   CHECK(found[0].name == "lower all of it");
   CHECK(found[0].begins);
@@ -87,11 +107,13 @@ TEST_CASE("a phase's beginning is read as it was told, and lines that are none a
   CHECK(found[0].time == told.time);
   CHECK(found[0].memory.high_water == 200);
   CHECK(found[0].written == told.written);
+  CHECK(line_of(told) == "B 7 7 3000000000 200 110 100 10 1500000000 300 3000 1 lower all of it\n");
   CHECK(line_of(found[0]) == line_of(told));
+  CHECK(line_of({}) == "E 0 0 0 0 0 0 0 0 0 0 0 \n");
 }
 
 TEST_CASE("a phase has the time, the work and the peak between its beginning and its end") {
-  const Profile profile = profile_of({event(true, 3, 100, 110, "export"), event(false, 5, 150, 160)});
+  const Profile profile = profile_of({event(true, 3, 100, 110, "export"), event(false, 5, 150, 140)});
   REQUIRE(profile.phases.size() == 1);
   const PhaseProfile& phase = profile.phases[0];
   CHECK(phase.name == "export");
@@ -114,6 +136,19 @@ TEST_CASE("a process has the times of its beginning and its end") {
   REQUIRE(profile.processes.size() == 1);
   CHECK(profile.processes[0].start == 3.0);
   CHECK(profile.processes[0].seconds == 6.0);
+}
+
+TEST_CASE("phases from a second after a process's end on are those of a later one with its number") {
+  WatchedProcess process = seen_process();
+  process.runs = false;
+  Profile profile;
+  add_profiles({process},
+               {event(true, 10, 100, 110, "own"), event(false, 11, 100, 110),
+                event(true, 12, 100, 110, "later"), event(false, 13, 100, 110)},
+               1 * kSecond, profile);
+  REQUIRE(profile.phases.size() == 1);
+  CHECK(profile.phases[0].name == "own");
+  CHECK(profile.phases[0].ended);
 }
 
 TEST_CASE("a phase has what the process and those below it had at a time meanwhile") {
@@ -143,12 +178,14 @@ TEST_CASE("a spike that was not seen is in the mark of the phase that it was in,
   CHECK(profile.phases[1].peak.resident == 2110);
   CHECK(profile.phases[2].peak.anonymous == 100);
   CHECK(profile.peak.anonymous == 2100);
+  CHECK(profile.peak.file == 10);
   CHECK(profile.processes.at(0).peak.anonymous == 2100);
+  CHECK(profile.processes.at(0).start == 0.0);
 }
 
 TEST_CASE("the peak of a phase counts for those that it lies in, not for its neighbours") {
-  const Profile profile = profile_of({event(true, 2, 100, 110, "outer"), event(true, 3, 100, 110, "first"),
-                                      event(false, 4, 100, 510), event(true, 5, 100, 110, "second"),
+  const Profile profile = profile_of({event(true, 2, 100, 110, "outer"), event(true, 2, 100, 110, "first"),
+                                      event(false, 4, 100, 510), event(true, 4, 100, 110, "second"),
                                       event(false, 6, 100, 310), event(false, 7, 100, 110)});
   REQUIRE(profile.phases.size() == 3);
   CHECK(profile.phases[0].depth == 0);
@@ -209,8 +246,11 @@ TEST_CASE("phases of a process that was never seen are left out, and a note says
 }
 
 TEST_CASE("what is over the limit is the innermost phase that took most, or the one that was asked for") {
-  Profile profile = profile_of({event(true, 2, 100, 110, "outer"), event(true, 3, 100, 110, "inner"),
-                                event(false, 4, 100, 510), event(false, 7, 100, 110)});
+  Profile profile =
+      profile_of({event(true, 2, 100, 110, "outer"), event(true, 3, 100, 110, "first"),
+                  event(false, 4, 100, 510), event(true, 4, 100, 110, "inner"),
+                  event(true, 5, 100, 510, "low"), event(false, 6, 100, 110), event(false, 7, 100, 110),
+                  event(false, 8, 100, 110), event(true, 8, 100, 110, "next"), event(false, 9, 100, 510)});
   const auto excess = find_excess(profile, 499);
   REQUIRE(excess);
   REQUIRE(excess->has_value());
@@ -248,18 +288,22 @@ std::vector<WatchedProcess> processes_with_child() {
 
 TEST_CASE("a phase has its process's own memory, and that with the processes below it") {
   Profile profile;
-  add_profiles(processes_with_child(),
-               {event(true, 3, 100, 110, "compile"), event(false, 6, 100, 110),
-                event(true, 7, 100, 110, "link"), event(false, 8, 100, 110)},
-               1 * kSecond, profile);
-  REQUIRE(profile.phases.size() == 2);
+  add_profiles(
+      processes_with_child(),
+      {event(true, 3, 100, 110, "compile"), event(false, 6, 100, 110), event(true, 7, 100, 110, "link"),
+       event(false, 8, 100, 110), event(true, 4, 100, 110, "while", 8), event(false, 5, 100, 110, {}, 8)},
+      1 * kSecond, profile);
+  REQUIRE(profile.phases.size() == 3);
   CHECK(profile.phases[0].peak.anonymous == 100);
   // The child's mark is not in the samples.
   CHECK(profile.phases[0].with_descendants.anonymous == 900);
-  CHECK(profile.phases[1].with_descendants.anonymous == 100);
-  CHECK(find_excess(profile, 899)->value().phase->name == "compile");
+  CHECK(profile.phases[1].name == "while");
+  CHECK(profile.phases[1].with_descendants.anonymous == 900);
+  CHECK(profile.phases[2].with_descendants.anonymous == 100);
+  CHECK(find_excess(profile, 899)->value().phase->name == "while");
   CHECK(!find_excess(profile, 100, "link")->has_value());
-  CHECK(find_excess(profile, 1, "no").error().message == "there was no phase 'no', but 'compile', 'link'");
+  CHECK(find_excess(profile, 1, "no").error().message ==
+        "there was no phase 'no', but 'compile', 'link', 'while'");
 }
 
 TEST_CASE("jumps are those of one process, with the phase that it was in") {
@@ -278,8 +322,11 @@ TEST_CASE("jumps are those of one process, with the phase that it was in") {
     }
     return out;
   }();
-  add_profiles(processes, {event(true, 2, 100, 110, "lower"), event(false, 4, 100, 110)}, 1 * kSecond,
-               profile);
+  add_profiles(
+      processes,
+      {event(true, 1, 100, 110, "load"), event(false, 2, 100, 110), event(true, 2, 100, 110, "lower"),
+       event(false, 4, 100, 110), event(true, 5, 100, 110, "save"), event(false, 6, 100, 110)},
+      1 * kSecond, profile);
   add_jumps(processes, 1 * kSecond, profile);
   finish_jumps(processes, profile);
   REQUIRE(profile.jumps.size() == 2);
@@ -291,6 +338,48 @@ TEST_CASE("jumps are those of one process, with the phase that it was in") {
   CHECK(profile.jumps[1].phase == "lower");
   CHECK(profile.jumps[1].time == 3.0);
 }
+
+TEST_CASE("a jump adds 1 MiB at least, and the 20 largest are kept") {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  const auto jumps_of = [](const std::vector<std::uint64_t>& sizes) {
+    WatchedProcess process;
+    std::uint64_t time = 0;
+    const auto add = [&](std::uint64_t more) {
+      process.memory.add(sample(++time * kSecond, 5 * kMiB + more));
+    };
+    for (const std::uint64_t size : sizes) {
+      for (const std::uint64_t more : {std::uint64_t{0}, size, size}) add(more);
+    }
+    add(kMiB);
+    Profile profile;
+    add_jumps({process}, 1 * kSecond, profile);
+    return profile.jumps;
+  };
+  const auto jumps = jumps_of({kMiB, kMiB - 1, kMiB, 3 * kMiB});
+  REQUIRE(jumps.size() == 3);
+  CHECK(jumps[0].by == 6 * kMiB);  // as before it there was nothing
+  CHECK(jumps[0].begin == 0.0);
+  CHECK(jumps[0].time == 2.0);
+  CHECK(jumps[1].by == 3 * kMiB);
+  CHECK(jumps[1].anonymous == 8 * kMiB);
+  CHECK(jumps[2].by == kMiB);
+  CHECK(jumps[2].begin == 6.0);
+  CHECK(jumps[2].time == 8.0);
+  CHECK(jumps_of(std::vector(25, kMiB)).size() == 20);
+}
+
+TEST_CASE("a process has to grow by 64 MiB, or by 2 %, to be worth a look") {
+  CHECK(step_over(0) == std::uint64_t{64} << 20);
+  CHECK(step_over(std::uint64_t{50} << 40) == std::uint64_t{1} << 40);
+}
+
+#if defined(__linux__)
+TEST_CASE("there is no profile of no command") {
+  Profile profile;
+  CHECK(error_of(run_profiled({}, profile)) == "kInvalidArgument: there is no command to run");
+  CHECK(error_of(run_in_phase({}, "export")) == "kInvalidArgument: there is no command to run");
+}
+#endif
 
 TEST_CASE("what jumps added counts for the innermost line that is the user's own") {
   Profile profile;
@@ -333,18 +422,26 @@ TEST_CASE("phases are compared where they are among those around them") {
   // A file may tell of phases of any depth.
   std::vector<std::pair<std::uint32_t, std::string>> deep;
   for (std::uint32_t depth = 0; depth < 100'000; ++depth) deep.emplace_back(depth, "deeper");
-  CHECK(compare_phases(phases(deep), phases(deep)).size() == deep.size());
+  const auto compared = compare_phases(phases(deep), phases(deep));
+  CHECK(compared.size() == deep.size());
+  CHECK(std::ranges::max(compared, {}, &ComparedPhase::depth).depth == 256);
 }
 
 TEST_CASE("a profile is read back from its JSON, and other JSON is refused with its place") {
   const auto found =
-      read_profile(source_of(R"({"seconds": 2, "peak": {"anonymous": 7, "more": [1]}, "later": {"x": null},
+      read_profile(source_of(R"({"seconds": 2, "cpu_seconds": 3, "spilled": 4, "later": {"x": null},
+    "peak": {"anonymous": 7, "more": [1], "file": 5, "resident": 0},
     "phases": [{"name": "export", "seconds": 1.5, "peak": {"anonymous": 5, "resident": 6}, "depth": 2,
-    "process": 8, "with_descendants": {"anonymous": 9}}]})"));
+    "process": 8, "with_descendants": {"anonymous": 9}}, {"depth": -1}, {"depth": 1000000}]})"));
   REQUIRE_MESSAGE(found, found.error().message);
   CHECK(found->seconds == 2.0);
+  CHECK(found->cpu_seconds == 3.0);
+  CHECK(found->spilled == 4);
   CHECK(found->peak.anonymous == 7);
-  REQUIRE(found->phases.size() == 1);
+  CHECK(found->peak.file == 5);
+  REQUIRE(found->phases.size() == 3);
+  CHECK(found->phases[1].depth == 0);
+  CHECK(found->phases[2].depth == 0);
   CHECK(found->phases[0].name == "export");
   CHECK(found->phases[0].seconds == 1.5);
   CHECK(found->phases[0].peak.resident == 6);
@@ -352,7 +449,7 @@ TEST_CASE("a profile is read back from its JSON, and other JSON is refused with 
   CHECK(found->phases[0].depth == 2);
   CHECK(found->phases[0].process == 8);
   for (const auto* const wrong :
-       {R"({"phases": []})", R"({"peak": {"anonymous": -1}})", R"({"peak": {"anonymous": 1e300}})",
+       {R"({"phases": []})", R"({"peak": {"anonymous": -1}})", R"({"peak": {"anonymous": 9e18}})",
         R"({"peak": 3})", R"([])", R"({"peak": {}, "phases": [{"name": 3}]})", "{"}) {
     CAPTURE(wrong);
     CHECK(!read_profile(source_of(wrong)));
