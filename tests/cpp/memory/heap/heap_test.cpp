@@ -14,18 +14,30 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "core/io/descriptor_posix.h"
+#include "etstream/out_of_core.h"
 #include "memory/heap/block_table.h"
+#include "memory/heap/group_use.h"
 #include "memory/heap/heap_posix.h"
+#include "memory/heap/pages.h"
+#include "memory/heap/say.h"
 #include "memory/heap/spill_file.h"
+#include "memory/heap/spill_folder.h"
 #include "memory/heap/statistics.h"
+#include "memory/heap/tree_use_file_posix.h"
+#include "test_errors.h"
+#include "test_files.h"
 
 #if defined(__linux__)
 namespace {
@@ -136,8 +148,11 @@ TEST_CASE("what has been ready for longest is told first") {
   std::array<Range, 6> blocks;
   for (Range& block : blocks) block = table.take(4, 1);
   for (const std::size_t at : {2U, 0U, 4U}) table.give_back(blocks.at(at).first, 0, true);
-  CHECK(table.take(4, 1).first == blocks[4].first);
+  const Range newest = table.take(4, 1);
+  CHECK(newest.first == blocks[4].first);
+  CHECK(newest.mapping == 0);
   CHECK(table.take_oldest_ready(3).first == blocks[2].first);
+  CHECK(table.block(blocks[2].first).mapping == 0);
   CHECK(table.take_oldest_ready(3).granules == 1);
   CHECK(table.take_oldest_ready(4).first == blocks[0].first);
   CHECK_FALSE(table.take_oldest_ready(4));
@@ -156,6 +171,123 @@ TEST_CASE("what is mapped in a range is known until ranges with other mappings a
   table.give_back(second.first, 8, false);
   CHECK(table.take(8, 1).mapping == 0);
   CHECK(table.block(last.first).granules == 4);
+}
+
+TEST_CASE("a table is full at its last granule") {
+  // The entry behind those of the table looks like a free range, or like a block.
+  for (const std::uint32_t behind : {8U, 11U}) {
+    CAPTURE(behind);
+    std::vector<BlockTable::Entry> entries(65);
+    entries[64].tag = behind;
+    BlockTable table(entries.data(), 64);
+    CHECK_FALSE(table.take(0, 1));
+    CHECK_FALSE(table.take(64, 1));
+    CHECK_FALSE(table.take(0xffffffff, 2));
+    const Range first = table.take(59, 1);
+    CHECK_FALSE(table.take(5, 1));
+    CHECK_FALSE(table.extend(first.first, 5));
+    CHECK(table.extend(first.first, 4).first == 60);
+    const Range last = table.split(first.first, 59);
+    CHECK_FALSE(table.take(1, 1));
+    CHECK_FALSE(table.extend(last.first, 1));
+    CHECK_FALSE(table.block(64));
+    std::array<Range, 1> found;
+    CHECK(table.blocks_from(1, found) == 1);
+    table.give_back(last.first, 1, false);
+    CHECK(table.take(4, 1).first == 60);
+    table.give_back(last.first, 1, true);
+    table.give_back(first.first, 1, true);
+    CHECK(table.ready() == 63);
+    CHECK(entries[64].tag == behind);
+  }
+}
+
+TEST_CASE("the smallest range that is large enough is taken") {
+  std::vector<BlockTable::Entry> entries(64);
+  BlockTable table(entries.data(), 64);
+  std::map<std::uint32_t, std::uint32_t> places;
+  for (const std::uint32_t granules : {6U, 5U, 7U, 8U}) {
+    places[granules] = table.take(granules, 1).first;
+    REQUIRE(table.take(1, 1));
+  }
+  for (const auto& [granules, first] : places) table.give_back(first, 1, false);
+  for (const std::uint32_t larger : {5U, 6U, 7U, 8U}) CHECK(table.take(5, 1).first == places[larger]);
+}
+
+TEST_CASE("a group has room from the first use of a granule in it to the last one's end") {
+  std::vector<std::uint16_t> counts(5);
+  counts[4] = 9;  // of no group
+  GroupUse use(counts.data(), 8);
+  const auto is = [](Range range, std::uint32_t first, std::uint32_t granules) {
+    return range.first == first && range.granules == granules;
+  };
+  CHECK(is(use.take({2, 3}), 0, 8));
+  CHECK(is(use.take({6, 12}), 8, 16));
+  CHECK(is(use.take({5, 1}), 0, 0));
+  CHECK(is(use.give_back({6, 12}), 8, 16));
+  CHECK(is(use.give_back({2, 3}), 0, 0));
+  CHECK(is(use.give_back({5, 1}), 0, 8));
+  for (const std::uint32_t end : {25U, 32U}) {
+    CHECK(is(use.take({24, 1}), 24, 8));
+    use.clear(end);
+    CHECK(counts == std::vector<std::uint16_t>{0, 0, 0, 0, 9});
+  }
+}
+
+TEST_CASE("a line has words and whole numbers, up to 512 bytes") {
+  Line line;
+  for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{10}, UINT64_MAX}) {
+    line.add(number);
+    line.add(" ");
+  }
+  CHECK(line.view() == "0 10 18446744073709551615 ");
+  line.add(std::string(600, 'x'));
+  CHECK(line.view() == "0 10 18446744073709551615 " + std::string(486, 'x'));
+  CHECK(std::string(reason_of(EROFS)) == "Read-only file system");
+  CHECK(std::string(reason_of(EXDEV)) == "an error of the operating system");
+}
+
+TEST_CASE("processes have places until these are all taken, and keep theirs") {
+  const auto tree = std::make_unique<TreeUse>();
+  for (std::int32_t process = 1; process <= 4096; ++process) {
+    REQUIRE(tree->place_of(process) == &tree->places[static_cast<std::size_t>(process) - 1]);
+  }
+  for (int i = 0; i < 2; ++i) CHECK(tree->place_of(4097) == nullptr);
+  CHECK(tree->place_of(1) == &tree->places[0]);
+  CHECK(tree->processes.load() == 4098);
+  const ProcessUse& use = tree->places[4095];
+  CHECK(use.process.load() == 4096);
+  CHECK(use.refused.load() == 0);
+  for (const auto* const count : {&use.blocks, &use.live, &use.peak, &use.paged_out})
+    CHECK(count->load() == 0);
+}
+
+TEST_CASE("a large block of a process is told until it is gone, or all of the process are") {
+  const auto large = std::make_unique<LargeBlocks>();
+  const auto told = [&](std::int32_t process) {
+    return std::ranges::count_if(large->places, [&](const LargeBlock& block) {
+      return block.address.load() != 0 && block.process.load() == process;
+    });
+  };
+  const auto none =
+      std::ranges::count(large->places, 0U, [](const LargeBlock& block) { return block.address.load(); });
+  CHECK(none == std::ssize(large->places));
+  constexpr std::uint64_t kAddress = 1 << 24;
+  for (const std::int32_t process : {7, 8, 9}) large->add(process, kAddress, kMiB, 5);
+  large->remove(8, kAddress);
+  CHECK(told(7) == 1);
+  CHECK(told(8) == 0);
+  large->add(7, 2 * kAddress, kMiB, 5);
+  LargeBlock& unfinished =
+      *std::ranges::find(large->places, 0U, [](const LargeBlock& block) { return block.address.load(); });
+  unfinished.process.store(7);
+  unfinished.address.store(1);
+  large->remove_all(7);
+  CHECK(told(7) == 1);  // a block is being added there
+  unfinished.address.store(2);
+  large->remove_all(7);
+  CHECK(told(7) == 0);
+  CHECK(told(9) == 1);
 }
 
 /// Opens a heap of its own, in /var/tmp, which is seldom in memory.
@@ -200,6 +332,27 @@ bool is_in_memory(unsigned char* block, std::size_t size) {
   REQUIRE(::mincore(block, size, pages.data()) == 0);
   const auto count = std::count_if(pages.begin(), pages.end(), [](Page page) { return (page & 1) != 0; });
   return static_cast<std::size_t>(count) > pages.size() / 2;
+}
+
+TEST_CASE("blocks of more than half of the addresses, or aligned to more than 1 GiB, are not served") {
+  const auto heap = open_heap();
+  constexpr std::size_t kGiB = std::size_t{1} << 30;
+  std::size_t half = 512 * kGiB;
+  while (!heap->serves(half, 16)) half /= 2;  // where there are fewer addresses
+  CHECK_FALSE(heap->serves(half + 1, 16));
+  CHECK(heap->serves(kMiB, kGiB));
+  CHECK_FALSE(heap->serves(kMiB, 2 * kGiB));
+  CHECK_FALSE(heap->serves(kMiB, 48));
+  CHECK_FALSE(Heap().serves(0, 16));
+  unsigned char* const block = allocate(*heap, kMiB + 1, false, kGiB);
+  CHECK(reinterpret_cast<std::uintptr_t>(block) % kGiB == 0);
+  CHECK(heap->usable_size(block) == kMiB + kGranule);
+  heap->release(block);
+  CHECK(heap->use().refused.load() == 0);
+  errno = 0;
+  CHECK(allocate(*heap, 2048 * kGiB) == nullptr);
+  CHECK(errno == ENOMEM);
+  CHECK(heap->use().refused.load() == 1);
 }
 
 TEST_CASE("freed blocks keep their room for the next ones, unless that is not wanted") {
@@ -281,6 +434,14 @@ TEST_CASE("pages of small blocks are the last to be let go of") {
   for (unsigned char* const block : blocks) heap->release(block);
 }
 
+TEST_CASE("pages of all small blocks count, however many there are") {
+  const auto heap = open_heap();
+  std::vector<unsigned char*> blocks(129);
+  for (unsigned char*& block : blocks) std::memset(block = allocate(*heap, kGranule), 1, kGranule);
+  CHECK(heap->resident_bytes() == 129 * kGranule);
+  for (unsigned char* const block : blocks) heap->release(block);
+}
+
 /// Returns the child's exit code.
 template <class Child>
 int in_child(Heap& heap, Child child) {
@@ -316,6 +477,7 @@ TEST_CASE("after a fork parent and child each have their own") {
   const int exit_code = in_child(*heap, [&] {
     const auto& use = heap->use();
     if (use.blocks.load() != 0 || use.live.load() != 16 * kMiB || use.peak.load() != 16 * kMiB) return 2;
+    if (use.paged_out.load() != 0 || use.refused.load() != 0) return 2;
     const bool is_seen = block[0] == 1 && freed[8 * kMiB - 1] == 2;
     std::memset(block, 3, 8 * kMiB);
     heap->release(freed);
@@ -335,6 +497,32 @@ TEST_CASE("after a fork parent and child each have their own") {
   CHECK(in_child(*heap, [&] { return block[0] == 1 && more[0] == 5 ? 0 : 1; }) == 0);
   heap->release(more);
   heap->release(block);
+}
+
+TEST_CASE("blocks stay private copies where a heap is opened again, and new ones go to a new file") {
+  const auto heap = open_heap();
+  unsigned char* const block = allocate(*heap, 8 * kMiB);
+  unsigned char* const freed = allocate(*heap, 8 * kMiB);
+  unsigned char* const last = allocate(*heap, 8 * kMiB);
+  std::memset(block, 1, 8 * kMiB);
+  std::memset(last, 4, 8 * kMiB);
+  heap->release(freed);
+  CHECK(heap->reopen({"/no/such/folder", 0}).code == ENOENT);
+  CHECK(heap->resident_bytes() > 0);
+  REQUIRE_FALSE(heap->reopen({"/var/tmp", 0}));
+  CHECK(heap->resident_bytes() == 0);
+  CHECK_FALSE(heap->resize(block, 4 * kMiB));
+  unsigned char* const more = allocate(*heap, 8 * kMiB);
+  std::memset(more, 2, 8 * kMiB);
+  CHECK(in_child(*heap, [&] {
+          block[0] = last[0] = 3;
+          return more[0] == 2 ? 0 : 1;
+        }) == 0);
+  CHECK(block[0] == 1);
+  CHECK(last[0] == 4);
+  heap->release(last);
+  heap->release(block);
+  heap->release(more);
 }
 
 #if defined(__linux__)  // others have no such child
@@ -365,7 +553,15 @@ TEST_CASE("blocks of 1 MiB and more are told while they are in use") {
   const auto use = std::make_unique<ProcessUse>();
   const auto large = std::make_unique<LargeBlocks>();
   const auto heap = open_heap();
+  unsigned char* const older = allocate(*heap, 2 * kMiB);
+  // An earlier program of the process left these:
+  use->blocks.store(1);
+  large->add(::getpid(), 1 << 24, kMiB, 0);
   heap->report_to(*use, *large);
+  CHECK(use->live.load() == 2 * kMiB);
+  CHECK(use->peak.load() == 2 * kMiB);
+  CHECK(
+      std::ranges::all_of(large->places, [](const LargeBlock& place) { return place.address.load() == 0; }));
   const auto is_told = [&](const void* block) {
     return std::ranges::any_of(large->places, [&](const LargeBlock& place) {
       return place.address.load() == reinterpret_cast<std::uintptr_t>(block);
@@ -378,6 +574,7 @@ TEST_CASE("blocks of 1 MiB and more are told while they are in use") {
   heap->release(block);
   CHECK_FALSE(is_told(block));
   heap->release(smaller);
+  heap->release(older);
 }
 
 TEST_CASE("the size of any address is that of the block that begins there, or nothing") {
@@ -421,6 +618,76 @@ TEST_CASE("a file has one descriptor, until it is closed") {
   CHECK(descriptors() == before + 1);
   file.close();
   CHECK(descriptors() == before);
+  const auto heap = open_heap();
+  CHECK(descriptors() == before + 1);
+  REQUIRE_FALSE(heap->reopen({"/var/tmp", 0}));
+  CHECK(descriptors() == before);  // until there is a block
+}
+
+TEST_CASE("a heap that can't be opened leaves no addresses reserved") {
+  const auto addresses = [] {
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    return pages * page_size();
+  };
+  const auto before = addresses();
+  Heap heap;
+  CHECK(heap.open({"/no/such/folder", 0}));
+  CHECK(Heap::try_open("/no/such/folder"));
+  CHECK_FALSE(Heap::try_open("/var/tmp"));
+  CHECK(addresses() < before + 512 * kMiB);
+}
+
+TEST_CASE("a command is run out of core with sizes, a folder and a library that will do") {
+  const TemporaryFolder folder;
+  put_file(folder / "a:b", "");
+  OutOfCoreUse use;
+  const auto refusal = [&](const OutOfCoreOptions& options) {
+    return error_of(run_out_of_core({"true"}, options, use));
+  };
+  CHECK(refusal({.limit = 1}) ==
+        "kInvalidArgument: a limit of 1 byte: expected 1.0 MiB or more, or 0 for none");
+  CHECK(refusal({.limit = kMiB - 1}) ==
+        "kInvalidArgument: a limit of 1048575 bytes: expected 1.0 MiB or more, or 0 for none");
+  CHECK(refusal({.from = 16383}) ==
+        "kInvalidArgument: blocks from 16383 bytes on: expected 16.0 KiB or more");
+  CHECK(refusal({.spill_folder = "/no/such", .limit = kMiB}) == containing("kInvalidArgument: large blocks"));
+  CHECK(refusal({.library = folder / "none", .spill_folder = "/var/tmp"}) ==
+        containing("none', which serves the blocks"));
+  CHECK(refusal({.library = folder / "a:b", .spill_folder = "/var/tmp"}) ==
+        containing("a:b' has a space or a colon, which LD_PRELOAD can't have"));
+  CHECK(error_of(run_out_of_core({}, {}, use)) == "kInvalidArgument: there is no command to run");
+}
+
+TEST_CASE("counts are shared in a file that has their size") {
+  const TemporaryFolder folder;
+  put_file(folder / "counts", "short");
+  CHECK(open_tree_use() == -1);
+  ::setenv(kReportVariable, (folder / "counts").c_str(), 1);
+  CHECK(open_tree_use() == -1);
+  std::filesystem::resize_file(folder / "counts", sizeof(TreeUse));
+  const Descriptor file(open_tree_use());
+  CHECK(file);
+  ::unsetenv(kReportVariable);
+}
+
+TEST_CASE("blocks lie in $TMPDIR or /var/tmp if no folder is given") {
+  const char* const set = std::getenv("TMPDIR");
+  const std::string before = set != nullptr ? set : "";
+  const std::string usual = std::filesystem::canonical("/var/tmp").string();
+  ::unsetenv("TMPDIR");
+  CHECK(spill_folder("").value() == usual);
+  ::setenv("TMPDIR", "", 1);
+  CHECK(spill_folder("").value() == usual);
+  ::setenv("TMPDIR", "/", 1);
+  CHECK(spill_folder("").value() == "/");
+  CHECK(spill_folder("/var/tmp").value() == usual);
+  ::setenv("TMPDIR", before.c_str(), 1);
+  if (set == nullptr) ::unsetenv("TMPDIR");
+}
+
+TEST_CASE("the largest group of pages is as large as what a page of page-table entries maps") {
+  CHECK(largest_group() == (page_size() == 4096 ? 2 * kMiB : page_size() / 8 * page_size()));
 }
 
 #endif
