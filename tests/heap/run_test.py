@@ -98,6 +98,42 @@ assert all(block[17 << 20] == number for number, block in enumerate(blocks))
             print(f"*** SCALED DOWN: {free >> 20} MiB are free on the disk: a block of {size >> 20} MiB", file=sys.stderr)
         self.allocations("large", str(size))
 
+    def test_the_functions_beside_malloc_give_what_they_can_and_refuse_the_rest(self) -> None:
+        script = """
+import ctypes
+from errno import EINVAL, ENOMEM
+library = ctypes.CDLL(None, use_errno=True)
+def call(name, *numbers):
+    function = getattr(library, name)
+    function.restype = ctypes.c_size_t
+    ctypes.set_errno(0)
+    return function(*map(ctypes.c_size_t, numbers)), ctypes.get_errno()
+def aligned(alignment, size):
+    return library.posix_memalign(ctypes.byref(ctypes.c_size_t()), ctypes.c_size_t(alignment), ctypes.c_size_t(size))
+large = 8 << 20
+for numbers in (("calloc", 1 << 63, 2), ("reallocarray", 0, 1 << 63, 2), ("pvalloc", 2**64 - 1)):
+    assert call(*numbers) == (0, ENOMEM), numbers
+block, _ = call("malloc", large)
+ctypes.memset(block, 7, large)
+assert call("realloc", block, 1 << 62) == (0, ENOMEM)
+assert ctypes.string_at(block + large - 1, 1) == b"\\7"
+block, _ = call("realloc", block, 1)
+assert ctypes.string_at(block, 1) == b"\\7"
+assert call("realloc", call("malloc", large)[0], 0) == (0, 0)
+assert call("malloc_usable_size", 0) == (0, 0)
+assert [aligned(each, large) for each in (0, 4, 24, 40, 8, 64)] == [EINVAL] * 4 + [0] * 2
+assert aligned(64, 1 << 62) == ENOMEM
+for name, numbers, alignment, size in (
+    ("memalign", (64, large), 64, large),
+    ("valloc", (large,), 4096, large),
+    ("pvalloc", (large,), 4096, large),
+    ("pvalloc", (1,), 4096, 4096),
+):
+    block, _ = call(name, *numbers)
+    assert block % alignment == 0 and call("malloc_usable_size", block)[0] >= size, (name, size)
+"""
+        self.assertEqual(self.python(script), "")
+
     def test_workers_that_are_forked_have_copies_of_their_own(self) -> None:
         script = """
 import multiprocessing
