@@ -143,7 +143,6 @@ class KeptWindow {
   void forget(std::uint64_t owner) {
     const std::scoped_lock lock(mutex_);
     if (owner == owner_) std::vector<std::byte>().swap(bytes_);
-    if (owner == owner_) owner_ = 0;
   }
 
  private:
