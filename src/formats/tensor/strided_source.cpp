@@ -193,7 +193,6 @@ class GatheredElements final : public DerivedStorage {
       ++split_;
     row_ = static_cast<std::uint64_t>(axes_[split_].to);
     rows_ = std::min(axes_[split_].size, std::max<std::uint64_t>(1, kGatheredAtOnce / row_));
-    across_ = (axes_[split_].size - 1) / rows_ + 1;
   }
   ~GatheredElements() override { kept_window().forget(id_); }
 
@@ -212,11 +211,11 @@ class GatheredElements final : public DerivedStorage {
           out.first(static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), window.size - skip)));
       if (part.size() == window.size) {
         ETSTREAM_TRY(fill(window, part));
-      } else if (!kept_window().copy(id_, window.number, skip, part)) {
+      } else if (!kept_window().copy(id_, window.begin, skip, part)) {
         std::vector<std::byte> bytes(static_cast<std::size_t>(window.size));
         ETSTREAM_TRY(fill(window, bytes));
         std::memcpy(part.data(), bytes.data() + skip, part.size());
-        kept_window().keep(id_, window.number, std::move(bytes));
+        kept_window().keep(id_, window.begin, std::move(bytes));
       }
       offset += part.size();
       out = out.subspan(part.size());
@@ -244,7 +243,6 @@ class GatheredElements final : public DerivedStorage {
 
  private:
   struct Window {
-    std::uint64_t number = 0;
     std::uint64_t begin = 0;  // in the elements as they are gathered, in bytes; so is its size
     std::uint64_t size = 0;
     std::uint64_t rows = 0;    // indices of the axis that is divided
@@ -257,7 +255,6 @@ class GatheredElements final : public DerivedStorage {
     const std::uint64_t outer = offset / (row_ * all_rows);
     const std::uint64_t inner = offset / row_ % all_rows / rows_;
     Window window;
-    window.number = outer * across_ + inner;
     window.begin = (outer * all_rows + inner * rows_) * row_;
     window.rows = std::min(rows_, all_rows - inner * rows_);
     window.size = window.rows * row_;
@@ -340,7 +337,6 @@ class GatheredElements final : public DerivedStorage {
   std::size_t split_ = 0;  // the axis that windows divide; they have all of those inside it
   std::uint64_t row_ = 0;  // bytes of one index of it
   std::uint64_t rows_ = 0;
-  std::uint64_t across_ = 0;  // windows side by side along it
 };
 
 /// Returns the byte size of all elements. Errors: see gather().
