@@ -189,10 +189,10 @@ class GatheredElements final : public DerivedStorage {
  public:
   GatheredElements(ByteSource source, StridedElements elements, std::vector<Axis> axes, std::uint64_t size)
       : source_(std::move(source)), elements_(std::move(elements)), axes_(std::move(axes)), size_(size) {
-    while (split_ + 1 < axes_.size() && static_cast<std::uint64_t>(axes_[split_].to) > kGatheredAtOnce)
-      ++split_;
+    // The elements of the last axis are smaller.
+    while (static_cast<std::uint64_t>(axes_[split_].to) > kGatheredAtOnce) ++split_;
     row_ = static_cast<std::uint64_t>(axes_[split_].to);
-    rows_ = std::min(axes_[split_].size, std::max<std::uint64_t>(1, kGatheredAtOnce / row_));
+    rows_ = std::min(axes_[split_].size, kGatheredAtOnce / row_);
   }
   ~GatheredElements() override { kept_window().forget(id_); }
 
