@@ -370,10 +370,10 @@ Result<std::uint64_t> checked_size(const ByteSource& source, const StridedElemen
                 text("from offset {} on are not all inside its {} bytes", elements.offset, source.size()));
 }
 
-/// Returns the places of elements that are gathered twice, if `outer` is an order of all dimensions of
-/// `inner`.
+/// Returns the places of elements that are gathered twice, if `outer`, which has as many bytes as `inner` and
+/// is inside it, is an order of all its dimensions.
 std::optional<StridedElements> reordered(const StridedElements& inner, const StridedElements& outer) {
-  if (inner.item_size != outer.item_size || outer.offset != 0) return std::nullopt;
+  if (inner.item_size != outer.item_size) return std::nullopt;
   const auto dense = dense_strides(inner.sizes, inner.item_size);
   std::vector<bool> taken(dense.size());
   StridedElements out{inner.item_size, outer.sizes, std::vector<std::int64_t>(outer.sizes.size()),
