@@ -231,7 +231,6 @@ Result<ByteSource> make(ByteSource floats, const Quantization& how, const std::s
                     "expected whole groups of {}, each a multiple of {}, found {}",
                     counted(how.group, "element"), least_group, counted(floats.size(), "byte"));
   }
-  if (floats.size() == 0) return floats;
   Groups groups(std::move(floats), how, tensor);
   ETSTREAM_TRY(groups.keep_scales());
   return ByteSource(std::make_shared<Storage>(std::move(groups)));
