@@ -90,7 +90,7 @@ std::optional<FieldKind> kind_of(const reflection::Schema& schema, const reflect
 
 /// Returns whether a struct can have the size and the alignment that the schema gives it.
 bool is_sound_struct(const reflection::Object& object) {
-  return object.minalign() > 0 && object.bytesize() > 0 && object.bytesize() <= kLargestStruct &&
+  return object.bytesize() > 0 && object.bytesize() <= kLargestStruct &&
          is_power_of_two(static_cast<std::uint64_t>(object.minalign())) &&
          object.bytesize() % object.minalign() == 0;
 }
