@@ -108,6 +108,7 @@ TEST_CASE("elements that lie one after another are a slice") {
   CHECK(gather(source, {2, {1, 3, 5}, {77, 10, 2}, 4})->offset_in(source) == 4);
   CHECK(gather(source, {4, {}, {}, 96})->offset_in(source) == 96);
   CHECK(gather(source, {4, {3, 0}, {-1000, 1000}, 5000})->size() == 0);
+  CHECK(gather(source_of(""), {4, {0}, {4}, 0})->size() == 0);
 }
 
 TEST_CASE("what is gathered twice is read from where it lies") {
@@ -115,9 +116,14 @@ TEST_CASE("what is gathered twice is read from where it lies") {
   const ByteSource transposed = gather(source, {4, {5, 12}, {4, 20}, 0}).value();
   const ByteSource back = gather(transposed, {4, {12, 5}, {4, 48}, 0}).value();
   CHECK(back.offset_in(source) == 0);
-  const std::string bytes = text_of(transposed);
-  const StridedElements every_other{4, {30}, {8}, 4};
-  CHECK(text_of(gather(transposed, every_other).value()) == one_by_one(bytes, every_other));
+  CHECK(gather(transposed, {4, {12, 1, 5}, {4, 999, 48}, 0})->offset_in(source) == 0);
+  const auto check = [](const ByteSource& gathered, const StridedElements& again) {
+    CHECK(text_of(gather(gathered, again).value()) == one_by_one(text_of(gathered), again));
+  };
+  check(transposed, {4, {30}, {8}, 4});
+  check(transposed, {4, {4, 15}, {48, 4}, 0});  // strides of its dimensions with other sizes
+  check(gather(source, {2, {5, 2}, {2, 10}, 0}).value(), {4, {5}, {4}, 0});
+  check(gather(source, {1, {2, 2, 2, 8}, {1, 2, 4, 8}, 0}).value(), {1, {8, 8}, {1, 1}, 0});
 }
 
 TEST_CASE("channels are brought to the end by large reads of each") {
@@ -137,6 +143,20 @@ TEST_CASE("rows that are far apart are not read with all that lies between") {
   const ByteSource column = gather(ByteSource(storage), {4, {512}, {65536}, 0}).value();
   text_of(column);
   CHECK(storage->bytes_read() == column.size());
+  const ByteSource rows = gather(ByteSource(storage), {4, {64, 2048}, {65536, 4}, 0}).value();
+  text_of(rows);
+  CHECK(storage->bytes_read() == column.size() + rows.size());
+}
+
+TEST_CASE("elements that are near each other are read at once, and kept while other sources come and go") {
+  const auto storage = std::make_shared<CountedBytes>(patterned(240));
+  const StridedElements elements{4, {5, 12}, {4, 20}, 0};
+  const ByteSource gathered = gather(ByteSource(storage), elements).value();
+  const std::string expected = one_by_one(patterned(240), elements);
+  CHECK(text_of(gathered.slice(0, 100).value()) == expected.substr(0, 100));
+  CHECK(gather(ByteSource(storage), {4, {30}, {8}, 0}));
+  CHECK(text_of(gathered.slice(100, 140).value()) == expected.substr(100));
+  CHECK(storage->reads() == 1);
 }
 
 TEST_CASE("pages are dropped with the window that needed them, or at the end") {
@@ -147,6 +167,27 @@ TEST_CASE("pages are dropped with the window that needed them, or at the end") {
   CHECK(storage->forgotten().size() == 6);  // three channels of the two windows that end there
   nhwc.drop_pages(0, nhwc.size());
   CHECK(storage->forgotten().back() == std::pair<std::uint64_t, std::uint64_t>(0, nhwc.size()));
+}
+
+TEST_CASE("pages are dropped of large blocks that are used by half") {
+  struct Row {
+    StridedElements elements;
+    std::uint64_t step, span;  // of the blocks in the first window; their span is 0 if none is dropped
+  };
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+  for (const Row& row :
+       {Row{{1, {8, 129, 2048}, {kMiB, 4112, 1}, 0}, kMiB, 2 * 129 * 2048},
+        Row{{1, {8, 129, 2048}, {kMiB, 4113, 1}, 0}, kMiB, 0},
+        Row{{1, {9, 262144}, {kMiB, 1}, 0}, kMiB, 262144}, Row{{1, {9, 262143}, {kMiB, 1}, 0}, kMiB, 0}}) {
+    const auto storage = std::make_shared<RecordingStorage>(9 * kMiB);
+    const ByteSource gathered = gather(ByteSource(storage), row.elements).value();
+    const std::uint64_t each = gathered.size() / row.elements.sizes[0];
+    const std::uint64_t rows = 2 * kMiB / each;
+    gathered.drop_pages(0, rows * each);
+    RecordingStorage::Ranges expected;
+    for (std::uint64_t i = 0; i < rows && row.span > 0; ++i) expected.emplace_back(i * row.step, row.span);
+    CHECK((storage->forgotten() == expected));
+  }
 }
 
 TEST_CASE("errors of reading are passed on") {
@@ -166,7 +207,10 @@ TEST_CASE("elements outside their source are refused") {
   CHECK(error_of(gather(source, {4, {1}, {4}, 200})) == containing("are not all inside its 100 bytes"));
   CHECK(error_of(gather(source, {1, {1ULL << 32, 1ULL << 32}, {0, 0}, 0})) ==
         containing("take 2^63 bytes or more"));
+  CHECK(gather(repeated('x', kMost), {1, {kMost}, {0}, 5})->size() == kMost);
   CHECK(error_of(gather(source, {0, {1}, {1}, 0})) == containing("are not 1 to 16 bytes each"));
+  CHECK(error_of(gather(source, {17, {1}, {1}, 0})) == containing("are not 1 to 16 bytes each"));
+  CHECK(gather(source, {1, std::vector<std::uint64_t>(64, 1), std::vector<std::int64_t>(64, 1), 0}));
   CHECK(error_of(gather(source, {4, {1, 1}, {1}, 0})) == containing("a stride for each"));
   CHECK(error_of(gather(source, {4, std::vector<std::uint64_t>(65, 1), std::vector<std::int64_t>(65, 1),
                                  0})) == containing("at most 64 dimensions"));
