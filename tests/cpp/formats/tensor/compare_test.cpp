@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "test_errors.h"
+#include "test_sources.h"
 
 namespace etstream::compare_test {
 namespace {
@@ -106,6 +107,7 @@ TEST_CASE("the worst of finite mismatches has the largest absolute error, and co
   const auto comparison = compared(doubles({0, 10, 0, 0}), doubles({1, 13, -3, 2}));
   CHECK(comparison.first->index == 0);
   CHECK(comparison.worst->index == 1);
+  CHECK(comparison.largest_absolute_index == 1);
   CHECK(comparison.largest_relative_error == 0.3);
 }
 
@@ -251,8 +253,16 @@ TEST_CASE("data longer than a piece is compared to its end") {
 }
 
 TEST_CASE("what has no elements agrees") {
-  CHECK(compared(floats({}), floats({})).passed());
+  CHECK(summary(compared(floats({}), floats({}))) ==
+        "0 elements agree; largest errors 0 absolute, 0 relative, mean 0");
   CHECK(compared(std::monostate(), std::monostate()).elements == 0);
+}
+
+TEST_CASE("what can't be read is an error") {
+  Tensor unreadable = floats({1});
+  unreadable.data = failing(4, 0);
+  CHECK(error_of(compare(unreadable, floats({1}))) == exactly("kIo: the disk is on fire"));
+  CHECK(error_of(compare(floats({1}), unreadable)) == exactly("kIo: the disk is on fire"));
 }
 
 TEST_CASE("values that can't be compared are an error, not a mismatch") {
@@ -307,6 +317,7 @@ TEST_CASE("an element has a place by the order in which the data lies") {
 TEST_CASE("a summary is a line for a person") {
   CHECK(summary(compared(doubles({1, 2}), doubles({1, 2}))) ==
         "2 elements agree; largest errors 0 absolute, 0 relative, mean 0");
+  CHECK(summary(compared(true, true)) == "1 element agrees; largest errors 0 absolute, 0 relative, mean 0");
   CHECK(summary(compared(std::int64_t{7}, std::int64_t{5})) ==
         "1 of 1 element not as expected; largest errors 2 absolute, 0.29 relative, mean 2; first "
         "expected 7, found 5");
