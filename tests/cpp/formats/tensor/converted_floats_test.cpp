@@ -68,6 +68,7 @@ TEST_CASE("floats are rounded to the nearest, of two to the even one") {
       {1.0F + 0x1p-8F, 0x3C04, 0x3F80, 0x3C, 0x38, 0x40, 0x40},
       {1.0F + 0x3p-8F, 0x3C0C, 0x3F82, 0x3C, 0x38, 0x40, 0x40},
       {1.0F + 0x1p-11F, 0x3C00, 0x3F80, 0x3C, 0x38, 0x40, 0x40},
+      {1.0F + 0x1p-11F + 0x1p-23F, 0x3C01, 0x3F80, 0x3C, 0x38, 0x40, 0x40},
       {1.0F + 0x1.8p-11F, 0x3C01, 0x3F80, 0x3C, 0x38, 0x40, 0x40},
       {65504.0F, 0x7BFF, 0x4780, 0x7C, 0x7E, 0x80, 0x80},
       {65519.0F, 0x7BFF, 0x4780, 0x7C, 0x7E, 0x80, 0x80},
@@ -205,6 +206,13 @@ TEST_CASE("what is read does not depend on where reading begins and ends") {
   check(ScalarType::kFloat16, ScalarType::kFloat64);
   check(ScalarType::kFloat8E4M3FN, ScalarType::kFloat32);
   check(ScalarType::kFloat64, ScalarType::kFloat8E5M2);
+}
+
+TEST_CASE("a read that ends in an element writes nothing behind") {
+  const auto zeros = convert_floats(repeated('\0', 4096), ScalarType::kFloat32, ScalarType::kFloat16).value();
+  std::string out(1030, 'x');
+  REQUIRE(zeros.read_at(0, std::as_writable_bytes(std::span(out)).first(1029)));
+  CHECK(out == std::string(1029, '\0') + 'x');
 }
 
 TEST_CASE("a source of any size is converted, by small pieces, and none is read that is not asked for") {

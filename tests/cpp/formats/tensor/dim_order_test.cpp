@@ -63,6 +63,8 @@ TEST_CASE("elements of several bytes move whole") {
 TEST_CASE("data that lies alike is shared") {
   const Tensor one_channel{ScalarType::kUInt8, {1, 1, 2, 3}, {0, 1, 2, 3}, ByteSource::zeros(6)};
   CHECK(with_dim_order(one_channel, {0, 2, 3, 1})->data.offset_in(one_channel.data) == 0);
+  const Tensor gathered = with_dim_order(tensor({1, 2, 2}, {0, 1, 2}, {1, 2, 3, 4}), {0, 2, 1}).value();
+  CHECK(with_dim_order(gathered, {2, 0, 1})->data.offset_in(gathered.data) == 0);
   CHECK(lie_alike({0, 5, 7}, {0, 1, 2}, {2, 1, 0}));
   CHECK(!lie_alike({1, 2, 2}, {0, 1, 2}, {0, 2, 1}));
 }

@@ -111,6 +111,10 @@ TEST_CASE("scales are no less than the least, which zeros have") {
   const Floats tiny = {0.01F, -0.02F, 0.03F, 0.0F};
   CHECK(scales(tiny, {4, -127, 127, 1.0F / 4096}) == Floats(1, 1.0F / 4096));
   CHECK(integers_of(tiny, {4, -127, 127, 1.0F / 4096}) == Integers{41, -82, 123, 0});
+  constexpr float kMost = std::numeric_limits<float>::max();
+  CHECK(scales({kMost, 1.0F}, {2, -128, 127, kSmallest}) == Floats(1, kMost / 127.5F));
+  CHECK(scales({std::bit_cast<float>(0x3F800001)}, {1, -2, 0, kSmallest}) ==
+        Floats(1, std::bit_cast<float>(0x3F800001)));
   const float denormal = std::numeric_limits<float>::denorm_min();
   CHECK(integers_of({denormal, -denormal}, {2, -128, 127, kSmallest}) == Integers{0, 0});
 }
@@ -150,7 +154,9 @@ TEST_CASE("any part of the result is that of the whole") {
 TEST_CASE("groups that are larger than what is read at once are as small ones are") {
   constexpr std::uint64_t kGroup = 70000;
   Floats floats = numbers(3 * kGroup);
-  floats[kGroup - 1] = 2550.0F;  // at the end of a group, so that all of it counts
+  floats[kGroup - 1] =
+      2550.0F;  // at the end of a group, and at the beginning of one, so that all of it counts
+  floats[kGroup] = -5100.0F;
   for (std::size_t i = 0; i < kGroup; ++i) floats[2 * kGroup + i] /= 1024;
   const Quantization how = {kGroup, -128, 127, kSmallest};
   const Floats found = scales(floats, how);
@@ -196,6 +202,8 @@ TEST_CASE("infinities and NaN are refused, with their group") {
       CHECK(made->read_at(0, std::as_writable_bytes(std::span(out)).first(made->size() / 3)));
     }
     // Large groups are read beforehand.
+    floats.resize(65536, 1.0F);
+    CHECK(quantize(source_of_floats(floats), {65536, -128, 127, kSmallest}, "w"));
     floats.resize(140000, 1.0F);
     CHECK(error_of(quantize(source_of_floats(floats), {70000, -128, 127, kSmallest}, "w")) ==
           containing("tensor 'w': elements 0 to 69999 are"));

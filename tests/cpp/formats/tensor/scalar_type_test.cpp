@@ -85,7 +85,7 @@ TEST_CASE("a scalar type is found by its names, in whatever case") {
         Named{"FLOAT32", ScalarType::kFloat32}, Named{"fp32", ScalarType::kFloat32},
         Named{"f32", ScalarType::kFloat32}, Named{"double", ScalarType::kFloat64},
         Named{"long", ScalarType::kInt64}, Named{"I32", ScalarType::kInt32}, Named{"u8", ScalarType::kUInt8},
-        Named{"F8_E4M3", ScalarType::kFloat8E4M3FN}, Named{"C64", ScalarType::kComplex64}}) {
+        Named{"F8_E4M3FNUZ", ScalarType::kFloat8E4M3FNUZ}, Named{"C64", ScalarType::kComplex64}}) {
     CAPTURE(named.name);
     CHECK(find_scalar_type(named.name) == named.type);
   }
