@@ -9,6 +9,8 @@
 #include "etstream/inspect.h"
 #include "etstream/program.h"
 #include "file_bytes.h"
+#include "formats/segments/data_segments.h"
+#include "formats/segments/extended_header.h"
 #include "program_generated.h"
 #include "test_errors.h"
 
@@ -174,9 +176,11 @@ TEST_CASE("a segment that is not inside the file is found at its table, also whe
 
 TEST_CASE("segments that lie apart from each other, with zeros between them, are fine") {
   const std::string data = std::string(100, 'a') + std::string(28, '\0') + std::string(50, 'b');
-  const std::string file = program_with({segment(0, 100), segment(0, 0), segment(128, 50)}, data);
+  std::string file = program_with({segment(0, 100), segment(0, 0), segment(128, 16), segment(144, 34)}, data);
   CHECK(lines_of(findings_of(file).errors).empty());
   CHECK(lines_of(findings_of(file).warnings).empty());
+  put_at(file, kProgramSize, get_at<std::uint64_t>(file, kSegmentBase));
+  CHECK(lines_of(findings_of(file).errors).empty());
 }
 
 TEST_CASE("segments in another order than they lie in are fine") {
@@ -201,6 +205,14 @@ TEST_CASE("segments that lie on each other, which ExecuTorch loads, and bytes be
              "offset {}: expected no segment before offset {}, where what comes before it ends, found 50 "
              "bytes of one",
              base + 128, base + 129);
+       }},
+      {{segment(0, 100), segment(0, 50)},
+       std::string(100, 'a'),
+       [](std::uint64_t base) {
+         return text(
+             "offset {}: expected no segment before offset {}, where what comes before it ends, found 50 "
+             "bytes of one",
+             base, base + 100);
        }},
       {{segment(0, 100), segment(128, 50)},
        std::string(110, 'a') + data.substr(110),
@@ -243,6 +255,30 @@ TEST_CASE("what lies behind the last segment, and a segment that is weakly align
         text("bad: offset {}: expected a segment at a multiple of 16, found one that is not\nbad: offset {}: "
              "expected the end of the program, found 10 bytes that nothing refers to\n",
              base + 8, base + 100));
+}
+
+TEST_CASE("the alignment of segments is the largest power of two, up to 65536, that their places show") {
+  struct Row {
+    std::vector<SegmentInfo> segments;  // offsets and sizes
+    std::uint64_t alignment;
+  };
+  for (const Row& row :
+       {Row{{}, 128}, Row{{{3 * 65536, 1, ""}}, 128}, Row{{{192, 1, ""}}, 64},
+        Row{{{65536, 1, ""}, {1 << 20, 9, ""}}, 65536}, Row{{{256, 1, ""}, {8, 0, ""}, {768, 2, ""}}, 256},
+        Row{{{0, 1, ""}, {48, 1, ""}}, 16}}) {
+    CAPTURE(row.alignment);
+    CHECK(observed_alignment(row.segments) == row.alignment);
+  }
+}
+
+TEST_CASE("a header at the end of a file is read, and none is in a shorter file") {
+  std::string file(40, '\0');
+  file.replace(kMagic, 4, "eh00");
+  put_at(file, kLength, 24U);
+  put_at(file, kProgramSize, std::uint64_t{40});
+  CHECK(read_extended_header(file_of(file), "bad")->length == 24);
+  CHECK(read_extended_header(file_of(file.substr(0, 39)), "bad")->length == 0);
+  CHECK(code_of(read_extended_header(failing(40, 8), "bad")) == "kIo");
 }
 
 TEST_CASE("segments without an extended header are found") {
