@@ -47,6 +47,10 @@ TEST_CASE("a file of another kind is called what it is, with what takes it") {
       {R"([{"method": "forward", "cases": [{"inputs": []}]}])", "is JSON with test cases, expected"},
       {R"({"any": "thing"})", "it is broken; it is JSON"},
       {"[1, 2]", "it is broken; it is JSON"},
+      {"{}", "it is broken; it is JSON"},
+      {"[]", "it is broken; it is JSON"},
+      {"{" + std::string(1010, ' ') + "\"weight_map\":{}}", "is the index of a checkpoint, expected"},
+      {"{" + std::string(1011, ' ') + "\"weight_map\":{}}", "it is broken; it is JSON"},
       {"{\xff\xff\xff more bytes", "it is broken"},
       {"<html></html>", "is an HTML page"},
   };
@@ -69,6 +73,14 @@ TEST_CASE("a part of a file is not called anything, nor is a file that can't be 
   const ByteSource bundle = source_of("----\x20\0\0\0BP08more"s);
   CHECK(explained(bundle.slice(4, 12).value(), kProgram) == "it is broken");
   CHECK(explained(failing(1000, 0), kProgram) == "it is broken");
+  const auto cut = ByteSource::concatenation({source_of(R"({"weight_map": {}})"), failing(1000, 0)});
+  CHECK(explained(cut.value(), kProgram) == "it is broken");
+}
+
+TEST_CASE("a page is called one whatever error it gave") {
+  CHECK(
+      doctest::String(explained(source_of("<html></html>"), kProgram, ErrorCode::kInvalidArgument).c_str()) ==
+      containing("is an HTML page"));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "etstream/tensor_data_file.h"
 #include "formats/gguf/gguf.h"
 #include "formats/safetensors/safetensors.h"
+#include "formats/segments/known_kind.h"
 #include "test_errors.h"
 #include "test_sources.h"
 
@@ -39,8 +40,11 @@ std::vector<Foreign> all_foreign() {
   return {
       {"", "is empty, as a download is that failed; get it again"},
       {pointer(), "is a Git LFS pointer, which stands for the file of 4943000480 bytes; get the file itself"},
+      {"version https://git-lfs.github.com/spec/v1\n",
+       "is a Git LFS pointer, which stands for the file; get the file itself with git lfs pull"},
       {"<!DOCTYPE html><html><body>Access denied</body></html>", "is an HTML page"},
       {"\xef\xbb\xbf\r\n  <HTML lang=en>" + std::string(5000, 'x'), "is an HTML page"},
+      {"<HEAD></HEAD>", "is an HTML page"},
       {R"(<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>)",
        "is an error of an object store, '<?xml"},
       {"<Error><Code>NoSuchKey</Code></Error>", "is an error of an object store, '<Error>"},
@@ -53,10 +57,18 @@ std::vector<Foreign> all_foreign() {
       {R"({"statusCode":404,"path":"x"})", "is an error as JSON"},
       {"Entry not found", "is text, 'Entry not found'" + again},
       {"Invalid username or password.\n", "is text, 'Invalid username or password.'" + again},
+      {"not here", "is text, 'not here'" + again},
+      {std::string(100, 'x') + '\n', "is text, '" + std::string(100, 'x') + "'" + again},
+      {std::string(1024, 'x'), "is text, '" + std::string(100, 'x') + "...'" + again},
       {"\x1f\x8b\x08\0\0\0\0\0\0\x03"s, "is compressed with gzip; unpack it first"},
       {"\x28\xb5\x2f\xfd\x04\0\0\0\0\0"s, "is compressed with zstd; unpack it first"},
-      {"\xfd\x37zXZ\0\0\0\0\0"s, "is compressed with xz; unpack it first"},
+      {"\xfd\x37zXZ\0\1\0\0\0"s, "is compressed with xz; unpack it first"},
       {"BZh91AY&SY\x01\x02"s, "is compressed with bzip2; unpack it first"},
+      {"\x04\x22\x4d\x18\x64\x40\xa7\0\0"s, "is compressed with lz4; unpack it first"},
+      {"Rar!\x1a\x07\x01\0\0"s, "is a RAR archive; take the file that is meant out of it"},
+      {"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."s, "is a file of torch before 1.6"},
+      {"\x80\x04\x95\x0a\0\0\0\0\0"s, "is a pickle, which etstream never executes"},
+      {"\x80\x05\x95\x0a\0\0\0\0\0"s, "is a pickle, which etstream never executes"},
       {"7z\xbc\xaf\x27\x1c\0\x04"s, "is a 7z archive; take the file that is meant out of it"},
       {"model.pte" + std::string(248, '\0') + "ustar\00000"s + std::string(248, '\0'), "is a tar archive"},
       {"PK\3\4\x2d\0\0\0\0\0"s + std::string(16, '\0') + "\x05\0\0\0w.npy"s,
@@ -64,7 +76,7 @@ std::vector<Foreign> all_foreign() {
       {"\x93NUMPY\x01\0v\0{"s, "is a NumPy array (.npy)"},
       {"\x89HDF\r\n\x1a\n\0\0"s, "is an HDF5 file"},
       {"\x1c\0\0\0TFL3\x14\0"s, "is a model of TensorFlow Lite"},
-      {std::string(4096, '\0'), "begins with zeros, as a download does that was not finished"},
+      {std::string(64, '\0'), "begins with zeros, as a download does that was not finished"},
   };
 }
 
@@ -97,7 +109,13 @@ TEST_CASE("what may be a model, or JSON of one, is not taken for a wrong downloa
       R"({"version": 0, "execution_plan": []})",
       R"({"a" : "error", "b": ["error", {"error": 1}], "c": {"error": 1}})",
       R"([1, 2, 3, 4, 5])",
-      "short",
+      "7 bytes",
+      "{",
+      R"({"error)",
+      "\x01 {\"error\": 1}",
+      "\xfd\x37zXZ\1\0\0\0\0"s,
+      "\1"s + std::string(64, '\0'),
+      std::string(64, '\0') + "CWPX\1\0\0\0"s,  // a weight cache of XNNPACK
       "\x01\x02\x03\x04 bytes of something else",
       std::string(63, '\0'),
   };
@@ -108,7 +126,44 @@ TEST_CASE("what may be a model, or JSON of one, is not taken for a wrong downloa
 }
 
 TEST_CASE("a file that can't be read is not called anything") {
+  const auto cut = [](std::string_view begin) {
+    return ByteSource::concatenation({source_of(begin), failing(1000, 0)}).value();
+  };
   CHECK(error_of(refuse_foreign(failing(1000, 0))) == containing("the disk is on fire"));
+  CHECK(error_of(refuse_foreign(failing(5, 0))) == containing("the disk is on fire"));
+  CHECK(error_of(refuse_foreign(failing(5000, 4000))) == containing("the disk is on fire"));
+  CHECK(refuse_foreign(cut("\x20\0\0\0ET12more"s)));  // of which no more is read
+  CHECK(error_of(file_kind(cut("PK\3\4 more bytes"))) == containing("the disk is on fire"));
+  const ByteSource part = failing(10, 0).slice(0, 5).value();
+  CHECK(error_of(file_kind(part)) == containing("the disk is on fire"));
+  CHECK(error_of(begins_json_object(part)) == containing("the disk is on fire"));
+}
+
+TEST_CASE("a kind is told by bytes at their places, and a file of none is called what it begins with") {
+  CHECK(file_kind(source_of("CWPX\1\0\0\0"s)).value() == FileKind::kXnnpackCache);
+  CHECK_FALSE(known_kind("\1PK\3\4 more bytes").has_value());
+  CHECK(error_of(file_kind(source_of("\1\2\3\4ABC"))) ==
+        exactly("kUnsupported: memory: is 7 bytes long, expected a .pte, .ptd or .bpte file"));
+  for (const std::string bytes : {"\1\2\3\4ABCD", "\1\2\3\4ABCDE"}) {
+    CHECK(error_of(file_kind(source_of(bytes))) == containing("found 'ABCD'"));
+  }
+}
+
+TEST_CASE("the name of a zip archive's first member tells what it is") {
+  const auto zip = [](const std::string& name) {
+    const std::string length = {static_cast<char>(name.size() & 255), static_cast<char>(name.size() >> 8)};
+    return "PK\3\4"s + std::string(22, '\0') + length + "\0\0"s + name;
+  };
+  CHECK(first_zip_name(zip("w.npy") + "more") == "w.npy");
+  CHECK(first_zip_name(zip(std::string(513, 'x')) + std::string(999, 'y')) == std::string(513, 'x'));
+  CHECK(file_kind(source_of(zip(std::string(481, 'x') + "/data.pkl"))).value() == FileKind::kTorch);
+  CHECK(file_kind(source_of(zip(std::string(482, 'x') + "/data.pkl"))).value() == FileKind::kNativePackage);
+}
+
+TEST_CASE("a JSON object begins within 64 bytes of white space") {
+  CHECK(begins_json_object(source_of(std::string(63, ' ') + "{}")).value());
+  CHECK_FALSE(begins_json_object(source_of(std::string(64, ' ') + "{}")).value());
+  CHECK_FALSE(begins_json_object(source_of("[1, 2, 3, 4, 5]")).value());
 }
 
 }  // namespace
