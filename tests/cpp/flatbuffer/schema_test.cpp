@@ -51,6 +51,22 @@ const FieldType& field_of(const Schema& schema, std::string_view table, std::str
   return schema.tables()[*table_index].fields[*field_index];
 }
 
+/// Returns a declaration of a binary schema.
+const reflection::Object* object_of(const Bytes& bfbs, const char* name) {
+  return reflection::GetSchema(bfbs.data())->objects()->LookupByKey(name);
+}
+const reflection::Field* declared(const Bytes& bfbs, const char* object, const char* field) {
+  return object_of(bfbs, object)->fields()->LookupByKey(field);
+}
+
+/// Changes a number that `table`, a table of a binary schema, has.
+template <class T>
+void patch(const void* table, flatbuffers::voffset_t field, T value) {
+  auto* const patched = static_cast<flatbuffers::Table*>(const_cast<void*>(table));
+  REQUIRE(patched->CheckField(field));
+  patched->SetField<T>(field, value, 0);
+}
+
 /// Returns whether a packer can use every index and width in `schema`.
 bool is_sound(const Schema& schema) {
   const std::size_t tables = schema.tables().size();
@@ -135,17 +151,18 @@ TEST_CASE("a name that the schema has not is not found") {
 TEST_CASE("fields are in the order of their ids, whatever their names") {
   const Schema schema =
       schema_of(compiled("table T { z:int = 7; a:string (required); m:[double]; old:bool (deprecated); "
-                         "o:short = null; f:float = 0.5; }"
+                         "o:short = null; f:float = 0.5; d:double = -2; }"
                          "root_type T; file_identifier \"TEST\";"));
   Names fields;
   for (const FieldType& field : schema.root().fields) fields.push_back(field.name);
-  CHECK(fields == Names{"z", "a", "m", "old", "o", "f"});
+  CHECK(fields == Names{"z", "a", "m", "old", "o", "f", "d"});
   CHECK(field_of(schema, "T", "z").default_bits == 7U);
   CHECK(field_of(schema, "T", "a").required);
   CHECK(field_of(schema, "T", "m").alignment == 8);
   CHECK(field_of(schema, "T", "old").deprecated);
   CHECK(field_of(schema, "T", "o").default_bits == std::nullopt);
   CHECK(field_of(schema, "T", "f").default_bits == 0x3f000000U);
+  CHECK(field_of(schema, "T", "d").default_bits == 0xc000000000000000U);
 }
 
 TEST_CASE("structs, and vectors of unions, have their sizes, alignments and members") {
@@ -219,13 +236,23 @@ TEST_CASE("a schema with any one byte changed is an error or sound") {
   CHECK(refused > 1000);
 }
 
+TEST_CASE("a forced alignment goes up to 65536") {
+  const auto opened = [](const std::string& alignment) {
+    return Schema::from_binary(
+        compiled("table T { d: [ubyte] (force_align: " + alignment + "); } root_type T;"));
+  };
+  CHECK(field_of(opened("65536").value(), "T", "d").alignment == 65536);
+  CHECK(error_of(opened("131072")) ==
+        "kCorrupt: schema: field T.d: its force_align is not a power of two up to 65536");
+}
+
 TEST_CASE("a forced alignment that is no power of two is corrupt") {
   const std::string whole = text_of(embedded());
   const std::string before(
       "\x02\0\0\0"
       "32\0",
       7);  // the attribute's value, a string
-  for (const std::string value : {"33", "48", "99"}) {
+  for (const std::string value : {"33", "48", "99", "1x"}) {
     CAPTURE(value);
     std::string changed = whole;
     const std::size_t at = changed.find(before);
@@ -288,6 +315,101 @@ TEST_CASE("an alignment out of bounds, or of what has none, is refused and chang
   }
   CHECK(field_of(schema, "BundledProgram", "program").alignment == 32);
   CHECK(field_of(schema, "Tensor", "sizes").alignment == 4);
+  CHECK(error_of(schema.set_alignment("Tensor", "sizes", 2)) ==
+        "kInvalidArgument: alignment 2 of Tensor.sizes is not a power of two from 4 to 65536");
+}
+
+TEST_CASE("a field is added to a table that has none of its name") {
+  Schema schema = schema_of(embedded());
+  FieldType field;
+  field.name = "version";
+  CHECK(schema.add_field("Tensor", field));
+  CHECK(error_of(schema.add_field("BundledProgram", field)) ==
+        "kInvalidArgument: schema: there is no table BundledProgram without a field version");
+  CHECK(code_of(schema.add_field("Nothing", field)) == "kInvalidArgument");
+}
+
+TEST_CASE("a name has at most 1 MiB, by either rule") {
+  FieldType c_string;
+  c_string.is_c_string = true;
+  FieldType not_empty;
+  not_empty.is_not_empty = true;
+  const std::string longest(kLongestString, 'x');
+  for (const FieldType& field : {c_string, not_empty}) {
+    CHECK(unmet_rule(field, longest).empty());
+    CHECK(unmet_rule(field, longest + 'x') == "a name of at most 1 MiB");
+  }
+  CHECK(unmet_rule({}, longest + 'x').empty());
+}
+
+TEST_CASE("an identifier has four bytes") {
+  const std::string whole = text_of(compiled("table T {} root_type T; file_identifier \"TEST\";"));
+  std::string changed = whole;
+  changed.replace(changed.find(std::string("\4\0\0\0TEST", 8)), 8, std::string("\3\0\0\0TES\0", 8));
+  CHECK(error_of(Schema::from_binary(bytes_of(changed))) ==
+        "kCorrupt: schema: its file_identifier is not of 4 bytes");
+}
+
+TEST_CASE("a field of unions comes behind one of their types") {
+  const auto refusal = [](const char* field, auto patch_field) {
+    const Bytes bfbs = compiled("table A {} union U { A } table T { u: U; v: [U]; } root_type T;");
+    patch_field(declared(bfbs, "T", field));
+    return error_of(Schema::from_binary(bfbs));
+  };
+  const auto as_bytes = [](flatbuffers::voffset_t part) {
+    return [part](const reflection::Field* field) {
+      patch<std::int8_t>(field->type(), part, std::int8_t{reflection::UByte});
+    };
+  };
+  CHECK(refusal("u_type", as_bytes(reflection::Type::VT_BASE_TYPE)) ==
+        "kCorrupt: schema: field T.u has id 1, which does not fit its neighbours");
+  CHECK(refusal("v_type", as_bytes(reflection::Type::VT_ELEMENT)) ==
+        "kCorrupt: schema: field T.v has id 3, which does not fit its neighbours");
+  CHECK(refusal("u", [](const reflection::Field* field) {
+          patch<std::uint16_t>(field, reflection::Field::VT_ID, 0);
+        }) == "kCorrupt: schema: field T.u has id 0, which does not fit its neighbours");
+}
+
+TEST_CASE("members of unions have numbers from 1 to 255") {
+  const Bytes bfbs = compiled("table A {} union U { A = 255 } table T { u: U; } root_type T;");
+  CHECK(schema_of(bfbs).unions().at(0).member(255) != nullptr);
+  for (const std::int64_t number : {256, 0}) {
+    CAPTURE(number);
+    const auto* member = reflection::GetSchema(bfbs.data())->enums()->Get(0)->values()->Get(1);
+    patch<std::int64_t>(member, reflection::EnumVal::VT_VALUE, number);
+    CHECK(error_of(Schema::from_binary(bfbs)) ==
+          "kCorrupt: schema: member A of union U is not a table, a struct or a string, of a number from 1 to "
+          "255");
+  }
+}
+
+TEST_CASE("a struct has from 1 to 65535 bytes") {
+  const auto opened = [](const std::string& members) {
+    return Schema::from_binary(compiled("struct S { " + members + " } union U { S } " +
+                                        "table A { s: S; } table B { u: U; } root_type A;"));
+  };
+  CHECK(field_of(opened("a: byte;").value(), "A", "s").width == 1);
+  CHECK(field_of(opened("a: [ubyte: 65535];").value(), "A", "s").width == 65535);
+  CHECK(error_of(opened("a: [ubyte: 65535]; b: byte;")) == "kCorrupt: schema: field A.s is no sound struct");
+  const std::string large = "struct S { a: [ubyte: 65535]; b: byte; } union U { S } table T { u: U; } ";
+  CHECK(error_of(Schema::from_binary(compiled(large + "root_type T;"))) ==
+        containing("schema: member S of union U is not a table, a struct or a string"));
+  const Bytes none = compiled("struct S { a: byte; } table A { s: S; } root_type A;");
+  patch<std::int32_t>(object_of(none, "S"), reflection::Object::VT_BYTESIZE, 0);
+  CHECK(error_of(Schema::from_binary(none)) == "kCorrupt: schema: field A.s is no sound struct");
+}
+
+TEST_CASE("structs are nested as deep as tables, and no deeper") {
+  const auto opened = [](int levels) {
+    std::string text = "struct S1 { x: int; } ";
+    for (int i = 2; i <= levels; ++i) {
+      text += "struct S" + std::to_string(i) + " { x: S" + std::to_string(i - 1) + "; } ";
+    }
+    return Schema::from_binary(
+        compiled(text + "table T { s: S" + std::to_string(levels) + "; } root_type T;"));
+  };
+  CHECK(opened(64));
+  CHECK(error_of(opened(65)) == "kCorrupt: schema: struct S65 is nested in itself, or too deep");
 }
 
 constexpr const char* kInlineSchema = R"(
@@ -344,30 +466,24 @@ TEST_CASE("a schema says what lies where in a struct") {
 }
 
 TEST_CASE("structs that hold themselves, or members beyond them, are corrupt") {
-  const auto patched = [](const char* member, std::uint16_t offset) {
-    Bytes bfbs = compiled("struct B { z: int; } struct A { x: int; y: B; } table T { a: A; } root_type T;");
-    for (const auto* object : *reflection::GetSchema(bfbs.data())->objects()) {
-      for (const auto* field : *object->fields()) {
-        if (field->name()->str() != member) continue;
-        const void* target = field;
-        auto* table = static_cast<flatbuffers::Table*>(const_cast<void*>(target));
-        REQUIRE(table->SetField<std::uint16_t>(reflection::Field::VT_OFFSET, offset, 0));
-      }
-    }
+  const auto patched = [](std::uint16_t offset) {
+    const Bytes bfbs =
+        compiled("struct B { z: int; } struct A { x: int; y: B; } table T { a: A; } root_type T;");
+    patch(declared(bfbs, "A", "y"), reflection::Field::VT_OFFSET, offset);
     return error_of(Schema::from_binary(bfbs));
   };
-  CHECK(patched("none", 0) == "no error");
-  CHECK(patched("y", 6) == "kCorrupt: schema: member A.y does not fit its struct");
-  CHECK(patched("y", 2) == "kCorrupt: schema: member A.y does not fit its struct");
-  Bytes bfbs =
+  CHECK(patched(4) == "no error");
+  CHECK(patched(6) == "kCorrupt: schema: member A.y does not fit its struct");
+  CHECK(patched(2) == "kCorrupt: schema: member A.y does not fit its struct");
+  const Bytes bfbs =
       compiled("struct C { z: int; } struct B { y: C; } struct A { x: B; } table T { a: A; } root_type T;");
-  for (const auto* object : *reflection::GetSchema(bfbs.data())->objects()) {
-    if (object->name()->str() != "B") continue;
-    const void* type = object->fields()->Get(0)->type();
-    auto* table = static_cast<flatbuffers::Table*>(const_cast<void*>(type));
-    REQUIRE(table->SetField<std::int32_t>(reflection::Type::VT_INDEX, 0, -1));  // A, which is first
-  }
-  CHECK(error_of(Schema::from_binary(bfbs)) == "kCorrupt: schema: struct A is nested in itself, or too deep");
+  const auto with_type = [&](std::int32_t index) {
+    patch(declared(bfbs, "B", "y")->type(), reflection::Type::VT_INDEX, index);
+    return error_of(Schema::from_binary(bfbs));
+  };
+  CHECK(with_type(0) == "kCorrupt: schema: struct A is nested in itself, or too deep");
+  CHECK(with_type(4) ==  // there are four objects
+        "kUnsupported: schema: member B.y is of a type that etstream does not know in a struct");
 }
 
 }  // namespace
