@@ -18,7 +18,8 @@ namespace etstream::testing::packer_errors_test {
 namespace {
 
 constexpr const char* kSchema = R"(
-  union Any { Leaf = 1, Other: Leaf = 5 }
+  struct Spot { x: int; y: int; }
+  union Any { Leaf = 1, Other: Leaf = 5, Spot = 7, text: string = 8 }
   table Leaf { number: int; }
   table Root {
     scalar: int;
@@ -31,6 +32,8 @@ constexpr const char* kSchema = R"(
     shorts: [short];
     floats: [float];
     longs: [ulong] (force_align: 64);
+    spot: Spot;
+    anys: [Any];
   }
   root_type Root;
   file_identifier "ERRS";
@@ -109,6 +112,11 @@ TEST_CASE("a_value_is_refused_unless_it_is_of_its_fields_kind") {
       {"any", {any}, {scalar, string, small, source, table, vector}, other_kind},
       {"tables", {vector}, {scalar, string, small, source, table, any}, other_kind},
       {"strings", {vector}, {scalar, string, small, source, table, any}, other_kind},
+      {"anys", {vector}, {scalar, string, small, source, table, any}, other_kind},
+      {"spot",
+       {small},
+       {scalar, string, bytes(4), source, table, any, vector},
+       " is not a struct of its size"},
       {"bytes", {small, source}, {scalar, string, table, any, vector}, " is not a whole number of elements"},
   };
   for (const Expectation& each : expectations) {
@@ -125,11 +133,20 @@ TEST_CASE("a_member_that_the_union_does_not_have_is_refused") {
   for (const unsigned type : {1U, 5U}) {
     CHECK(pack_field("any", UnionValue{static_cast<std::uint8_t>(type), {}}).has_value());
   }
+  const std::string message = "Root.any is not of the kind that the schema says";
   for (const unsigned type : {0U, 2U, 4U, 6U, 255U}) {
     CAPTURE(type);
-    check_refused(pack_field("any", UnionValue{static_cast<std::uint8_t>(type), {}}),
-                  "Root.any is not of the kind that the schema says");
+    check_refused(pack_field("any", UnionValue{static_cast<std::uint8_t>(type), {}}), message);
   }
+  const auto holding = [](std::uint8_t type, const FieldValue& held) {
+    return pack_field("any", UnionValue{type, {}}, [&](std::uint64_t) { return held; });
+  };
+  const FieldValue string = std::string_view("x");
+  CHECK(holding(7, bytes(8)).has_value());
+  CHECK(holding(8, string).has_value());
+  check_refused(holding(7, bytes(4)), message);
+  check_refused(holding(7, string), message);
+  check_refused(holding(8, bytes(8)), message);
 }
 
 TEST_CASE("a_required_field_that_is_absent_is_refused") {
@@ -195,6 +212,8 @@ TEST_CASE("an_element_of_the_wrong_kind_is_refused") {
     check_refused(pack_field("strings", two, string_of(wrong)), "Root.strings" + message);
   }
   check_refused(pack_field("tables", two, element_of(std::string_view())), "Root.tables" + message);
+  check_refused(pack_field("anys", two, element_of(TableValue{})),
+                "Root.anys is not of the kind that the schema says");
   check_refused(pack_field("strings", two, string_of(TableValue{})), "Root.strings" + message);
 }
 
@@ -203,6 +222,12 @@ TEST_CASE("a_vector_of_more_elements_than_a_file_has_bytes_is_refused_before_any
   OneFieldReader reader(schema, "strings", FieldValue(VectorValue{{}, std::uint64_t{1} << 31}));
   check_refused(pack(schema, reader), "Root.strings has too many elements");
   CHECK(reader.elements_asked() == 0);
+  for (const std::string field : {"strings", "anys"}) {
+    OneFieldReader most(schema, field, FieldValue(VectorValue{{}, kLargestFlatbuffer}));
+    check_refused(pack(schema, most), "unexpectedly asked for an element");
+  }
+  OneFieldReader anys(schema, "anys", FieldValue(VectorValue{{}, std::uint64_t{1} << 31}));
+  check_refused(pack(schema, anys), "Root.anys is not of the kind that the schema says");
 }
 
 TEST_CASE("an_error_of_the_reader_is_passed_on_as_it_is") {
