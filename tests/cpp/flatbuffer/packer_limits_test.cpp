@@ -5,9 +5,12 @@
 #include <flatbuffers/reflection.h>
 
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "flatbuffer/flatbuffer_verifier.h"
+#include "flatbuffer/flatbuffer_view.h"
 #include "flatbuffer/schema_packer.h"
 #include "random_schema.h"
 #include "written_plan.h"
@@ -106,6 +109,55 @@ TEST_CASE("tables_may_be_nested_as_deep_as_flatbuffers_reads_them_and_no_deeper"
       REQUIRE_FALSE(refused.has_value());
       CHECK(refused.error().code == ErrorCode::kInvalidArgument);
       CHECK(refused.error().message == "tables are nested deeper than 64, at Chain");
+    }
+  }
+}
+
+TEST_CASE("tables_are_read_as_deep_as_flatbuffers_reads_them_and_no_deeper") {
+  const Schema schema = schema_of(chain_schema());
+  constexpr flatbuffers::voffset_t kTable = 4;
+  constexpr flatbuffers::voffset_t kAnyType = 6;
+  constexpr flatbuffers::voffset_t kAny = 8;
+  constexpr flatbuffers::voffset_t kTables = 10;
+  for (const flatbuffers::voffset_t link : {kTable, kAny, kTables}) {
+    for (const int tables : {64, 65}) {
+      CAPTURE(link);
+      CAPTURE(tables);
+      flatbuffers::FlatBufferBuilder builder;
+      flatbuffers::Offset<flatbuffers::Table> last(builder.EndTable(builder.StartTable()));
+      for (int i = 1; i < tables; ++i) {
+        const flatbuffers::Offset<void> next(link == kTables ? builder.CreateVector(&last, 1).o : last.o);
+        const auto start = builder.StartTable();
+        if (link == kAny) builder.AddElement<std::uint8_t>(kAnyType, 1, 0);
+        builder.AddOffset(link, next);
+        last = flatbuffers::Offset<flatbuffers::Table>(builder.EndTable(start));
+      }
+      builder.Finish(last, "DEEP");
+      const auto file = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
+      const auto view = FlatbufferView::open(schema, ByteSource::memory(file), "file");
+      REQUIRE(view);
+      const auto verified = verify_flatbuffer(*view);
+      CHECK(verified.has_value() == (tables == 64));
+      if (!verified) CHECK(verified.error().message.ends_with("tables nested at most 64 deep, found Chain"));
+    }
+  }
+}
+
+TEST_CASE("a_string_of_up_to_1_MiB_is_read") {
+  const Schema schema = schema_of("table T { s: string; } root_type T;");
+  for (const std::size_t size : {std::size_t{1} << 20, (std::size_t{1} << 20) + 1}) {
+    CAPTURE(size);
+    flatbuffers::FlatBufferBuilder builder;
+    const auto string = builder.CreateString(std::string(size, 'x'));
+    const auto start = builder.StartTable();
+    builder.AddOffset(4, string);
+    builder.Finish(flatbuffers::Offset<flatbuffers::Table>(builder.EndTable(start)));
+    const auto file = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
+    const FlatbufferView view = FlatbufferView::open(schema, ByteSource::memory(file), "file").value();
+    const auto read = view.string(view.root().value(), schema.root().fields[0]);
+    CHECK(read.has_value() == (size == std::size_t{1} << 20));
+    if (!read) {
+      CHECK(read.error().message.ends_with("a string or list of 1048577 bytes, expected at most 1048576"));
     }
   }
 }
