@@ -25,6 +25,7 @@
 #include "flatbuffer/schema.h"
 #include "program_bfbs_generated.h"
 #include "program_generated.h"
+#include "random_schema.h"
 #include "test_errors.h"
 
 namespace etstream::dubious_files_test {
@@ -141,11 +142,11 @@ TEST_CASE("what is behind the last object is warned of unless it is zeros up to 
 TEST_CASE("objects that lie on each other are warned of") {
   check_all_read({{"a vtable that reaches into its table", [](std::string& file, const Places& places) {
                      const std::size_t vtable = vtable_of(file, places.root);
-                     put_at(file, vtable, std::uint16_t{12});
+                     put_at(file, vtable, std::uint16_t{40});
                      REQUIRE(vtable + 10 == places.root);
                      const std::string overlap =
                          at(places.root,
-                            text("nothing before offset {}, where what is at {} ends", vtable + 12, vtable),
+                            text("nothing before offset {}, where what is at {} ends", vtable + 40, vtable),
                             "another object");
                      return overlap + "\nbad: " +
                             at(vtable + 10, "the 3 fields of BundledProgram that the schema has",
@@ -219,6 +220,116 @@ TEST_CASE("a flatbuffer whose root is not inside it is not opened") {
   put_at(file, 0, std::uint32_t{0x40000000});
   CHECK(error_of(FlatbufferView::open(schema.value(), file_of(file), "bad")) ==
         containing("bad: offset 0: "));
+  CHECK(error_of(FlatbufferView::open(schema.value(), file_of({"\4\0\0\0BP08", 8}), "bad")) ==
+        containing("bad: offset 4: expected the distance to a vtable that is even"));
+  CHECK(
+      error_of(FlatbufferView::open(schema.value(), file_of({"\x08\0\0\0BP08abc", 11}), "bad")) ==
+      containing("bad: offset 0: expected an offset to a multiple of 4 further on inside the file, found 8"));
+  CHECK(code_of(FlatbufferView::open(schema.value(), failing(100, 0), "bad")) == "kIo");
+}
+
+TEST_CASE("a size before a flatbuffer is followed by a root that is inside it") {
+  const auto without = [](const std::string& bytes) { return without_size_prefix(file_of(bytes), "bad"); };
+  CHECK(error_of(without(std::string(11, '\0'))) ==
+        exactly("kCorrupt: bad: expected a flatbuffer with its size before it, found 11 bytes"));
+  CHECK(text_of(without({"\x08\0\0\0\x08\0\0\0ABCD", 12}).value()) == std::string("\x0c\0\0\0ABCDABCD", 12));
+  CHECK(error_of(without({"\x08\0\0\0\x09\0\0\0ABCD", 12})) ==
+        exactly("kCorrupt: bad: offset 4: expected an offset to a table inside the file, found 9"));
+  CHECK(code_of(without_size_prefix(failing(12, 0), "bad")) == "kIo");
+}
+
+TEST_CASE("places that no builder chooses are read as FlatBuffers reads them") {
+  using Binary = bundled_program::BundledProgramBinarySchema;
+  const auto schema = Schema::from_binary(std::as_bytes(std::span(Binary::data(), Binary::size())));
+  std::string file = real_bundle();
+  const Places places(file);
+  put_at(file, places.root, static_cast<std::int32_t>(places.root));
+  CHECK(error_of(FlatbufferView::open(schema.value(), file_of(file), "bad")) == "no error");  // a vtable at 0
+
+  file = real_bundle();
+  const auto* suites = bp::GetBundledProgram(file.data())->method_test_suites();
+  const std::size_t value = position_of(file, suites->Get(1)->test_cases()->Get(0)->inputs()->Get(0));
+  put_at(file, position_of(file, suites) + 4, 0U);  // an element that leads to itself
+  put_at(file, field_of(file, value, bp::Value::VT_VAL_TYPE), std::uint8_t{0});
+  const auto with_value_at = [&](std::size_t target) {
+    const std::size_t at = field_of(file, value, bp::Value::VT_VAL);
+    put_at(file, at, static_cast<std::uint32_t>(target - at));
+    return exactly(refusal<Binary>(file));
+  };
+  CHECK(with_value_at(file.size() - 1) == "");
+  CHECK(with_value_at(file.size()) == containing("an offset to a multiple of 1 further on inside the file"));
+}
+
+TEST_CASE("the types of a vector of unions are one for each") {
+  const auto schema = Schema::from_binary(
+      testing::compile_schema("table A {} union U { A } table T { u: [U]; } root_type T;"));
+  const auto verified = [&](const std::vector<std::uint8_t>& types) {
+    flatbuffers::FlatBufferBuilder builder;
+    const flatbuffers::Offset<flatbuffers::Table> member(builder.EndTable(builder.StartTable()));
+    const auto members = builder.CreateVector(std::vector{member, member});
+    const auto own = builder.CreateVector(types);
+    const auto start = builder.StartTable();
+    if (!types.empty()) builder.AddOffset(4, own);
+    builder.AddOffset(6, members);
+    builder.Finish(flatbuffers::Offset<flatbuffers::Table>(builder.EndTable(start)));
+    const auto view = FlatbufferView::open(schema.value(), file_of(finished(builder)), "bad");
+    REQUIRE(view);
+    return error_of(verify_flatbuffer(*view));
+  };
+  CHECK(verified({1, 1}) == "no error");
+  CHECK(verified({1, 0}) == "no error");
+  CHECK(verified({}) == containing("expected T.u_type, found nothing"));
+  CHECK(verified({1}) == containing("expected a type for each of the 2 unions in u, found 1"));
+  CHECK(verified({1, 9}) == containing("expected a known type of the union T.u, found 9"));
+}
+
+TEST_CASE("a field that the schema lacks is told by its number") {
+  const auto schema =
+      Schema::from_binary(testing::compile_schema("table T { a: int; b: int = null; } root_type T;"));
+  flatbuffers::FlatBufferBuilder builder;
+  const auto start = builder.StartTable();
+  builder.AddElement<std::int32_t>(4, 1, 0);
+  builder.AddElement<std::int32_t>(10, 1, 0);
+  builder.Finish(flatbuffers::Offset<flatbuffers::Table>(builder.EndTable(start)));
+  const auto view = FlatbufferView::open(schema.value(), file_of(finished(builder)), "bad");
+  REQUIRE(view);
+  CHECK(view->scalar(view->root().value(), schema->root().fields[1]).value() == 0);
+  const auto unknown = find_unknown_field(*view).value();
+  REQUIRE(unknown);
+  CHECK(
+      unknown->message.ends_with("the 2 fields of T that the schema has, found field 3, which is not read"));
+}
+
+TEST_CASE("a vector whose elements lie unaligned is told, unless it has none") {
+  const auto schema =
+      Schema::from_binary(testing::compile_schema("table T { v: [long]; n: int; } root_type T;"));
+  int unaligned = 0;
+  for (const std::vector<std::uint32_t>& words : {std::vector<std::uint32_t>{1, 2}, {}}) {
+    for (const bool has_number : {false, true}) {
+      flatbuffers::FlatBufferBuilder builder;
+      const auto vector = builder.CreateVector(words);
+      const auto start = builder.StartTable();
+      builder.AddOffset(4, vector);
+      if (has_number) builder.AddElement<std::int32_t>(6, 1, 0);
+      builder.Finish(flatbuffers::Offset<flatbuffers::Table>(builder.EndTable(start)));
+      std::string file = finished(builder);
+      const auto* root = flatbuffers::GetRoot<flatbuffers::Table>(file.data());
+      const std::size_t position = position_of(file, root->GetPointer<const void*>(4));
+      put_at(file, position, static_cast<std::uint32_t>(words.size() / 2));
+      const auto view = FlatbufferView::open(schema.value(), file_of(file), "bad");
+      REQUIRE(view);
+      const std::vector<Error> flaws = find_flaws_of_layout(*view).value();
+      if (words.empty() || (position + 4) % 8 == 0) {
+        CHECK(flaws.empty());
+        continue;
+      }
+      ++unaligned;
+      REQUIRE(flaws.size() == 1);
+      CHECK(flaws[0].message == "bad: " + at(position, "a vector whose elements lie at a multiple of 8",
+                                             text("elements at {}", position + 4)));
+    }
+  }
+  CHECK(unaligned == 1);
 }
 
 TEST_CASE("of files with random damage exactly those are read that FlatBuffers' verifier takes") {
