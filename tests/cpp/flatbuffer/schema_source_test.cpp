@@ -2,6 +2,7 @@
 #include "flatbuffer/schema_source.h"
 
 #include <doctest/doctest.h>
+#include <flatbuffers/util.h>
 
 #include <filesystem>
 #include <span>
@@ -73,6 +74,19 @@ TEST_CASE("a binary schema is given as it is") {
   REQUIRE(binary);
   put_file(folder / "s", {reinterpret_cast<const char*>(binary->data()), binary->size()});
   CHECK((compile_schema(folder / "s").value() == *binary));
+  put_file(folder / "s", {"\0\0\0\0BFBS", 8});
+  CHECK(compile_schema(folder / "s").value().size() == 8);
+}
+
+TEST_CASE("a schema's flatbuffers are called .bin, or what it says") {
+  const TemporaryFolder folder;
+  const auto extension = [&](const std::string& words) {
+    put_file(folder / "s.fbs", "table A {} root_type A; " + words);
+    return load_schema(folder / "s.fbs", {}).value().file_extension;
+  };
+  CHECK(extension("") == "bin");
+  CHECK(extension("file_extension \"\";") == "bin");
+  CHECK(extension("file_extension \"x\";") == "x");
 }
 
 TEST_CASE("an error in a schema is told with the file and the line that it is in") {
@@ -93,6 +107,7 @@ TEST_CASE("an error in a schema is told with the file and the line that it is in
     many += "include \"" + std::to_string(i) + ".fbs\";";
   }
   CHECK(error_in(many) == containing("the schema includes so many files, or one so often, that reading it"));
+  CHECK(error_in(many) == containing("takes more than 256 times its size"));
   std::string spaces;
   for (int i = 0; i < 8192; ++i) spaces += "namespace n" + std::to_string(i) + ";";
   CHECK(compile_schema((put_file(folder / "n.fbs", spaces + "table A {}"), folder / "n.fbs")));
@@ -105,10 +120,17 @@ TEST_CASE("an error in a schema is told with the file and the line that it is in
   CHECK(error_in({"table\0A {}", 10}) == containing("a zero byte at offset 5"));
   CHECK(error_in("struct A (force_align: 64) { a: int; }") ==
         containing("unexpected force_align value '64'"));
+  CHECK(error_in("table A { a: ulong = 9223372036854775807; }") == "no error");
+  CHECK(error_in("table A { a: ulong = 9223372036854775808; }") ==
+        containing("A.a has a default over 2^63 - 1"));
   CHECK(error_of(compile_schema(folder / "none")) == containing("kNotFound: "));
   CHECK(error_of(compile_schema(folder.path())) == containing("kInvalidArgument: "));
-  std::filesystem::resize_file(folder / "s.fbs", kLargestSchema + 1);
+  std::filesystem::resize_file(folder / "s.fbs", 16 << 20);
+  CHECK(error_of(compile_schema(folder / "s.fbs")) == containing("a zero byte at offset"));
+  std::filesystem::resize_file(folder / "s.fbs", (16 << 20) + 1);
   CHECK(error_of(compile_schema(folder / "s.fbs")) == containing("kTooLarge: "));
+  std::string loaded;  // by FlatBuffers itself, which takes any size
+  CHECK(flatbuffers::LoadFile((folder / "s.fbs").c_str(), false, &loaded));
 }
 
 }  // namespace
