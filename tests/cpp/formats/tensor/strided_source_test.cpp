@@ -27,7 +27,7 @@ std::string one_by_one(const std::string& bytes, const StridedElements& elements
     for (std::size_t d = elements.sizes.size(); d-- > 0; rest /= elements.sizes[d]) {
       at += static_cast<std::int64_t>(rest % elements.sizes[d]) * elements.strides[d];
     }
-    out += bytes.substr(static_cast<std::size_t>(at), elements.item_size);
+    out.append(bytes, static_cast<std::size_t>(at), elements.item_size);
   }
   return out;
 }
@@ -84,13 +84,13 @@ TEST_CASE("arrays of several windows are as those of one") {
   const std::string bytes = patterned(std::size_t{9} << 20);
   const ByteSource source = source_of(bytes);
   for (const StridedElements& elements : {
-           StridedElements{4, {1024, 2048}, {4, 4096}, 0},             // a transposed matrix
-           StridedElements{4, {3, 500, 1000}, {4, 12000, 12}, 1},      // channels first of channels last
-           StridedElements{2, {1500, 700, 3}, {1400, 2, 2100000}, 0},  // and the other way round
-           StridedElements{1, {3, 3000000}, {1, 3}, 0},                // a row is longer than a window
-           StridedElements{1, {4000000}, {-2}, 8000000},               // backwards
-           StridedElements{8, {5, 100000, 2}, {0, 80, 8}, 16},         // each row five times
-           StridedElements{4, {70, 300, 70}, {120000, 4, 1200}, 0},  // its outermost dimension is as it lies
+           StridedElements{8, {512, 1024}, {8, 4096}, 0},             // a transposed matrix
+           StridedElements{4, {3, 200, 1000}, {4, 12000, 12}, 1},     // channels first of channels last
+           StridedElements{4, {500, 700, 3}, {2800, 4, 1400000}, 0},  // and the other way round
+           StridedElements{4, {3, 600000}, {4, 12}, 0},               // a row is longer than a window
+           StridedElements{4, {800000}, {-8}, 6400000},               // backwards
+           StridedElements{8, {5, 40000, 2}, {0, 80, 8}, 16},         // each row five times
+           StridedElements{8, {35, 300, 70}, {240000, 8, 2400}, 0},   // its outermost dimension is as it lies
        }) {
     const std::string expected = one_by_one(bytes, elements);
     const ByteSource gathered = gather(source, elements).value();
