@@ -385,7 +385,6 @@ Result<std::vector<WeightSteps>> OriginSearch::find_joined(const WeightPayload& 
   wanted.row = wanted.count / sizes[0];
   wanted.count = 0;
   wanted.sizes.clear();
-  if (wanted.row == 0) return std::vector<WeightSteps>();
   // A group that is no part of a row would reach across tensors.
   const bool is_quantized = !wanted.quantizations.empty();
   std::erase_if(wanted.quantizations, [&](const Quantization& how) { return wanted.row % how.group != 0; });
