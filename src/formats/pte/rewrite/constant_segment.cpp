@@ -93,7 +93,6 @@ Result<TensorLayout> layout_of(const EditableProgram& editable, const ProgramTen
 
 Result<void> split_mutable_data(EditableProgram& editable) {
   for (EditableProgram::Subsegments& subsegments : editable.mutable_data) {
-    if (subsegments.pieces) continue;
     ETSTREAM_TRY(split(editable, subsegments, {}));
   }
   return {};
