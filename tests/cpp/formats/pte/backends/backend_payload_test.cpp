@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "formats/pte/backends/made_vulkan_payload.h"
+#include "formats/pte/backends/made_xnnpack_payload.h"
 #include "formats/pte/backends/vulkan_payload.h"
 #include "mlx_graph_generated.h"
 #include "test_errors.h"
@@ -95,6 +96,8 @@ TEST_CASE("CUDA's weights by name ask for libraries and storages") {
   CHECK(requests("CudaBackend", cuda(bytes_of_number(std::uint32_t{0}))) == Requests{"so_blob"});
   const std::string one_kind = kOne + bytes_of_number(std::uint64_t{80}) + sized("so_80") + kOne;
   CHECK(requests("CudaBackend", "ETCUDAFQN4" + one_kind + weight(0, 0, 0)) == Requests{"so_80", "key:24"});
+  const std::string with_flags = kOne + std::string(12, '\x7f') + sized("so") + kOne;
+  CHECK(requests("CudaBackend", "ETCUDAFQN5" + with_flags + weight(0, 64, 0)) == Requests{"so", "key:24"});
 }
 
 TEST_CASE("damaged weights by name are errors that say where") {
@@ -107,6 +110,10 @@ TEST_CASE("damaged weights by name are errors that say where") {
   CHECK(error(good + "x") == containing("expected the end, found 1 byte"));
   CHECK(error(cuda(kOne + weight(-1, 2, 3))) == containing("expected an offset from 0 on, found -1"));
   CHECK(error(cuda(kOne + weight(0, 2, -3))) == containing("expected a size from 0 on, found -3"));
+  CHECK(error(good.substr(0, good.size() - 16) + bytes_of_number(std::int64_t{-1})) ==
+        containing("expected a stride from 0 on, found -1"));
+  CHECK(error("ETCUDAFQN4" + bytes_of_number(std::uint32_t{257})) ==
+        containing("expected at most 256 libraries, found 257"));
   CHECK(error(cuda(kOne + weight(0, 65, 3))) == containing("expected at most 64 dimensions, found 65"));
   CHECK(error(cuda(bytes_of_number((1U << 20) + 1))) == containing("expected at most 1048576 weights"));
   CHECK(error("ETCUDAFQN4" + bytes_of_number(std::uint32_t{0})) ==
@@ -141,6 +148,7 @@ TEST_CASE("inputs and outputs for Ethos-U are in the memory for working data") {
   CHECK(facts("EthosUBackend", stream("inputs", 3, 76, 1)) ==
         Facts{"scratch_size=100", "input 0=[1, 1, 1, 1, 3, 4] of 2 bytes each, at 76 in region 1"});
   CHECK(facts("EthosUBackend", stream("outputs", 3, 77, 2)).size() == 2);  // in other memory
+  CHECK(facts("EthosUBackend", stream("inputs", 0, 0, 1)).size() == 2);
   const auto error = [](const std::string& payload) { return error_of(read("EthosUBackend", payload)); };
   CHECK(error(stream("inputs", 3, 77, 1)) ==
         exactly("kCorrupt: payload: expected input 0 in 100 bytes of working data, found [1, 1, 1, 1, 3, 4] "
@@ -175,6 +183,9 @@ TEST_CASE("Vulkan's graphs ask for constants and shaders") {
   CHECK(error(vulkan(bytes, size, 31 + size)) == containing("offset 18: expected data in bytes "));
   CHECK(error(vulkan(bytes, size, 33 + size)) == containing("offset 18: expected data in bytes "));
   CHECK(error(vulkan(std::string(bytes.size(), '\0'), size, 32 + size)) == containing("kCorrupt: payload: "));
+  std::string with_zero = good;
+  with_zero[good.find("shader") + 1] = '\0';
+  CHECK(error(with_zero) == containing("a name without a zero byte"));
   std::string short_one = good;
   short_one[8] = 29;
   CHECK(error(short_one) == containing("offset 8: expected a length of at least 30, found 29"));
@@ -269,6 +280,10 @@ TEST_CASE("the datatypes of Vulkan's constants are known by their numbers, if th
     CHECK(layout(number, 2 * size + 1) == "of no layout\n");
     ++number;
   }
+  vulkan_graph::VkGraphT large;
+  made_vulkan::add_bytes(large.constants, "k", made_vulkan::kNamed, std::uint64_t{1} << 31);
+  made_vulkan::add_tensor(large, 0, vulkan_graph::VkDataType_UINT8, {1U << 31});
+  CHECK(vulkan_constants(large, "") == "constant 0: k, 2147483648, of no layout\n");
   for (const int other : {-128, -1, 8, 127}) {
     for (const std::uint64_t size : {2U, 4U, 8U, 16U}) {
       CAPTURE(other);
@@ -297,6 +312,8 @@ std::string mlx_graph_of(std::uint32_t constants, std::uint32_t first, std::uint
   mlx_graph::MLXGraphT graph;
   graph.version = "1";
   graph.num_constant_tensors = constants;
+  graph.num_input_tensors = 3;
+  graph.num_output_tensors = 4;
   const auto add = [&](const char* name, std::uint32_t number, mlx_graph::SlotType type) {
     auto slot = std::make_unique<mlx_graph::NamedSlotT>();
     slot->name = name;
@@ -325,6 +342,9 @@ TEST_CASE("MLX's graphs ask for their constants by name") {
   CHECK(requests("MLXBackend", good) == Requests{"weight", "bias"});
   CHECK(parts("MLXBackend", good) ==
         Parts{"graph 24+" + std::to_string(good.size() - 24), "data " + std::to_string(good.size()) + "+0"});
+  CHECK(parts("MLXBackend", mlx(mlx_graph_of(2, 0, 1), 4) + "data").back() ==
+        "data " + std::to_string(good.size()) + "+4");
+  CHECK(facts("MLXBackend", good) == Facts{"version=1", "constants=2", "inputs=3", "outputs=4"});
   CHECK(requests("MLXBackend", mlx(mlx_graph_of(1, 0, 0), 0)) == Requests{"bias"});
   const auto error = [](const std::string& payload) { return error_of(read("MLXBackend", payload)); };
   CHECK(error(mlx(mlx_graph_of(2, 0, 2), 0)) == containing("expected a name of constant 1 of 2, found none"));
@@ -332,6 +352,9 @@ TEST_CASE("MLX's graphs ask for their constants by name") {
   CHECK(error(good.substr(0, 23)) == containing("expected a header of 24 bytes, found 23"));
   CHECK(error(good.substr(0, good.size() - 1)) == containing("offset 8: expected data"));
   CHECK(error(mlx(std::string(64, '\0'), 0)) == containing("kCorrupt: payload: "));
+  std::string with_zero = good;
+  with_zero[good.find("weight") + 1] = '\0';
+  CHECK(error(with_zero) == containing("a name without a zero byte"));
 }
 
 /// As BuildContextCustomBuffer() of backends/qualcomm/runtime/backends/QnnCustomProtocol.cpp of ExecuTorch
@@ -352,7 +375,7 @@ TEST_CASE("a context binary is behind QNN's header") {
 
 /// As Header of src/header.hpp of the VGF library 0.10.
 std::string vgf(const std::string& magic, char major, std::uint64_t last_size) {
-  std::string out = magic + bytes_of_number(std::uint32_t{307}) + std::string{major, '\4', '\0', '\0'} +
+  std::string out = magic + bytes_of_number(std::uint32_t{307}) + std::string{major, '\4', '\2', '\0'} +
                     std::string(4, '\0');
   for (std::uint64_t i = 0; i < 4; ++i) {
     out += bytes_of_number(128 + 8 * i) + bytes_of_number(i == 3 ? last_size : 8);
@@ -364,7 +387,7 @@ TEST_CASE("a VGF has four sections") {
   for (const char* magic : {"VGF1", "\xC3\xD2\xE1\xF0"}) {
     CHECK(parts("VgfBackend", vgf(magic, 0, 8)) ==
           Parts{"modules 128+8", "model_sequence 136+8", "model_resources 144+8", "constants 152+8"});
-    CHECK(facts("VgfBackend", vgf(magic, 0, 8)) == Facts{"version=0.4.0", "vulkan_headers=307"});
+    CHECK(facts("VgfBackend", vgf(magic, 0, 8)) == Facts{"version=0.4.2", "vulkan_headers=307"});
   }
   CHECK_FALSE(read("VgfBackend", vgf("VGF1", 1, 8)).value());
   const auto error = [](const std::string& payload) { return error_of(read("VgfBackend", payload)); };
@@ -380,11 +403,12 @@ std::string tosa(std::uint64_t offset) {
   graph.version->_patch = 0;
   graph.version->_draft = false;
   auto block = std::make_unique<tosa_graph::TosaBasicBlockT>();
-  for (const char* name : {"x", "weight", "large"}) {
+  for (const char* name : {"x", "weight", "large", "bias"}) {
     block->tensors.push_back(std::make_unique<tosa_graph::TosaTensorT>());
     block->tensors.back()->name = name;
   }
   block->tensors[1]->data = {1, 2, 3};
+  block->tensors[3]->data = {9};
   block->tensors[2]->offset = offset;
   block->tensors[2]->size = offset > 0 ? 16 : 0;
   graph.regions.push_back(std::make_unique<tosa_graph::TosaRegionT>());
@@ -397,12 +421,17 @@ std::string tosa(std::uint64_t offset) {
 TEST_CASE("constants are the parts of TOSA's graphs") {
   const std::string graph = tosa(0);
   const std::size_t data = graph.find("\1\2\3");
-  CHECK(parts("TOSABackend", graph) == Parts{"weight " + std::to_string(data) + "+3"});
-  CHECK(facts("TOSABackend", graph) == Facts{"version=1.0.0", "operators=0", "tensors=3", "constants=1"});
-  CHECK(parts("TOSABackend", tosa(40)).back() == "large 40+16");
+  CHECK(parts("TOSABackend", graph).at(0) == "weight " + std::to_string(data) + "+3");
+  CHECK(facts("TOSABackend", graph) == Facts{"version=1.0.0", "operators=0", "tensors=4", "constants=2"});
+  CHECK(parts("TOSABackend", tosa(1)).size() == 2);  // an offset of 1 says that the data is in the table
+  CHECK(parts("TOSABackend", tosa(2)).at(1) == "large 2+16");
   const auto error = [](const std::string& payload) { return error_of(read("TOSABackend", payload)); };
   CHECK(error(tosa(4000)) == containing("found 16 bytes from 4000 on"));
   CHECK(error(graph.substr(0, 60)) == containing("kCorrupt: payload: "));
+  std::string without_version = graph;
+  const std::size_t vtable = vtable_of(graph, get_at<std::uint32_t>(graph, 0));
+  put_at<std::uint16_t>(without_version, vtable + tosa_graph::TosaGraph::VT_VERSION, 0);
+  CHECK(error(without_version) == containing("expected TosaGraph.version, found nothing"));
 }
 
 std::string reversed(std::string words) {
@@ -416,7 +445,7 @@ std::string coreml(const std::string& nodes) {
 }
 
 std::string file_node(const std::string& name, int offset, int size) {
-  return R"({"name":")" + name + R"(","kind":0,"children":{},"dataRegion":{"offset":)" +
+  return R"({"name":")" + name + R"(","kind":0,"children":null,"dataRegion":{"offset":)" +
          std::to_string(offset) + R"(,"size":)" + std::to_string(size) + "}}";
 }
 
@@ -433,6 +462,9 @@ TEST_CASE("files are the parts of Core ML's folders") {
   const Parts expected{"metadata.json 0+2", "model.mlpackage/weight } \" 2+7"};
   CHECK(parts("CoreMLBackend", good) == expected);
   CHECK(parts("CoreMLBackend", good + std::string(5000, '\0')) == expected);  // as Python's bytes end
+  CHECK(parts("CoreMLBackend", good + " \n ") == expected);
+  const std::string alone = reversed(R"({"nodes":[)" + file_node("f", 0, 2) + "]}");
+  CHECK(parts("CoreMLBackend", alone + std::string(4097 - alone.size(), ' ')) == Parts{" 0+2"});
   const auto error = [](const std::string& nodes) { return error_of(read("CoreMLBackend", coreml(nodes))); };
   const auto error_of_root = [&](const std::string& children) {
     return error(files + folder_node("root", children));
@@ -444,18 +476,37 @@ TEST_CASE("files are the parts of Core ML's folders") {
   CHECK(error_of_root(R"("x":0)") == containing("expected a node named 'x', found 'metadata.json'"));
   for (const char* name : {"..", "a/b", "."}) {
     CHECK(error(file_node(name, 0, 0) + "," + folder_node("root", "\"" + std::string(name) + "\":0")) ==
-          containing("which is no path"));
+          containing("expected a file's name of 1 to 255 bytes, which is no path, found '"));
   }
+  const auto named = [](const std::string& name) {
+    return coreml(file_node(name, 0, 2) + "," + folder_node("root", "\"" + name + "\":0"));
+  };
+  CHECK(parts("CoreMLBackend", named(std::string(255, 'n'))) == Parts{std::string(255, 'n') + " 0+2"});
+  CHECK(error_of(read("CoreMLBackend", named(std::string(256, 'n')))) == containing("which is no path"));
   CHECK(error(R"({"kind":2})") == containing("payload: JSON: line 1: "));
   CHECK(error(R"({"kind":-1})") == containing("expected a number from 0 on, found -1"));
   std::string deep = file_node("n", 0, 0);
-  for (int i = 0; i < 17; ++i) deep += "," + folder_node("n", R"("n":)" + std::to_string(i));
+  for (int i = 0; i < 16; ++i) deep += "," + folder_node("n", R"("n":)" + std::to_string(i));
+  CHECK(parts("CoreMLBackend", coreml(deep)).size() == 1);
+  deep += "," + folder_node("n", R"("n":16)");
   CHECK(error(deep) == containing("folders at most 16 deep"));
+  std::string paths;
+  std::string children;
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = "f" + std::to_string(i);
+    paths += file_node(name, 0, 0) + ",";
+    children += (i > 0 ? ",\"" : "\"") + name + "\":" + std::to_string(i);
+  }
+  for (int i = 20; i < 36; ++i) {
+    paths += folder_node(std::string(255, 'n'), children) + (i < 35 ? "," : "");
+    children = "\"" + std::string(255, 'n') + "\":" + std::to_string(i);
+  }
+  CHECK(error(paths) == containing("payload: offset 0: expected objects that are shared at most 4 times"));
   std::string many = file_node("n", 0, 0);
   for (int i = 0; i < 4096; ++i) many += "," + file_node("n", 0, 0);
   CHECK(error(many) == containing("expected at most 4096 nodes"));
   CHECK(error(std::string(1 << 20, ' ')) == containing("JSON of at most 1048576 bytes"));
-  for (const char* other : {"", "binary", "}]1[:\"sedon\"", "}"}) {
+  for (const char* other : {"", "binary", "}]1[:\"sedon\"", "}", "}{x"}) {
     const auto found = read("CoreMLBackend", other);
     REQUIRE(found);
     CHECK_FALSE(found->has_value());
@@ -463,14 +514,32 @@ TEST_CASE("files are the parts of Core ML's folders") {
 }
 
 TEST_CASE("a reference to Core ML's data is asked for by its key") {
-  const std::string good = R"(CMJR{"version": 1, "key": "coreml_1", "functionName": "forward"})";
+  const std::string good = R"(CMJR{"version": "1", "key": "coreml_1", "functionName": "forward"})";
   CHECK(requests("CoreMLBackend", good) == Requests{"coreml_1"});
   CHECK(facts("CoreMLBackend", good) == Facts{"function=forward"});
   const auto error = [](const std::string& payload) { return error_of(read("CoreMLBackend", payload)); };
   CHECK(error(R"(CMJR{"version": 1})") == containing("offset 4: expected a key in its JSON, found none"));
   CHECK(error(R"(CMJR{"key": 1})") ==
         containing("payload: JSON: line 1: expected a string, found an integer"));
+  CHECK(requests("CoreMLBackend", R"(CMJR{"key": "k"})" + std::string((1 << 20) - 12, ' ')) == Requests{"k"});
   CHECK(error("CMJR" + std::string((1 << 20) + 1, ' ')) == containing("JSON of at most 1048576 bytes"));
+}
+
+TEST_CASE("XNNPACK's graphs ask for constants by key, but for the first, which is a placeholder") {
+  xnnpack_graph::XNNGraphT graph = made_xnnpack::empty_graph();
+  graph.constant_data[0]->named_key = "placeholder";
+  made_xnnpack::add_constant(graph, "key", 24);
+  made_xnnpack::add_inner_constant(graph, 0, 8);
+  const std::string good = made_xnnpack::payload_of(graph);
+  CHECK(requests("XnnpackBackend", good) == Requests{"key:24"});
+  const auto error = [](const std::string& payload) { return error_of(read("XnnpackBackend", payload)); };
+  CHECK(error(std::string(29, '\0')) ==
+        exactly("kCorrupt: payload: offset 0: expected XNNPACK's header of 30 bytes, found 29"));
+  CHECK(error(std::string(30, 'n')) == exactly("kCorrupt: payload: offset 4: expected the identifier of "
+                                               "XNNPACK's graph (XN00, XN01), found 'nnnn'"));
+  std::string with_zero = good;
+  with_zero[good.rfind("key") + 1] = '\0';
+  CHECK(error(with_zero) == containing("a name without a zero byte"));
 }
 
 TEST_CASE("other payloads, and those of other backends, are none") {

@@ -7,8 +7,10 @@
 
 #include <string>
 
+#include "etstream/delegate_payloads.h"
 #include "etstream/program.h"
 #include "file_bytes.h"
+#include "formats/pte/backends/named_data_uses.h"
 #include "test_errors.h"
 #include "test_sources.h"
 
@@ -26,6 +28,8 @@ TEST_CASE("an error of reading the data of a delegate is passed on, as it is non
   const auto program = ProgramFile::open(*file);
   REQUIRE_MESSAGE(program, program.error().message);
   CHECK(error_of(read_data_requests(program->model())) == "kIo: the disk is on fire");
+  CHECK(error_of(read_delegate_payloads(*program)) == "kIo: the disk is on fire");
+  CHECK(error_of(read_named_data_uses(*program)) == "kIo: the disk is on fire");
 }
 
 }  // namespace

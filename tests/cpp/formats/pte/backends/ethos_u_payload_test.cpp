@@ -68,6 +68,7 @@ TEST_CASE("a block may be named data, and the last of a name counts") {
   CHECK_FALSE(stream->command_size);
   CHECK(stream->scratch_size == 2U);
   CHECK(stream->blocks[2].key == key);
+  CHECK_FALSE(read(block("scratch_size", number(1)) + block("scratch_size", key, 1))->scratch_size);
 }
 
 TEST_CASE("damaged streams are errors that say where") {
@@ -90,6 +91,8 @@ TEST_CASE("damaged streams are errors that say where") {
   CHECK(error(block("scratch_size", "abc")) == containing("offset 48: expected 4 bytes or more"));
   CHECK(error(block("inputs", "abc")) == containing("offset 48: expected 4 bytes or more"));
   CHECK(error(block("inputs", number(-1))) == containing("offset 64: expected 0 to 32768 inputs, found -1"));
+  CHECK(error(block("outputs", number(32768))) ==
+        containing("expected 1179652 bytes or more in block outputs"));
   CHECK(error(block("outputs", number(32769))) == containing("found 32769"));
   CHECK(error(block("outputs", numbers({1, 1, 1, 1, 1, 1, 1, 1, 1}))) ==
         containing("offset 48: expected 40 bytes or more in block outputs, found 36"));

@@ -5,7 +5,9 @@
 
 #include <doctest/doctest.h>
 
+#include "etstream/delegate_payloads.h"
 #include "files/origins/made_program.h"
+#include "formats/pte/backends/data_requests.h"
 #include "formats/pte/backends/made_xnnpack_payload.h"
 #include "formats/pte/backends/named_data_uses.h"
 #include "test_sources.h"
@@ -52,14 +54,20 @@ TEST_CASE("constants are told by the node and the role that read them first, wit
   add_value(graph, tensor_of(4, XNNDatatype_xnn_datatype_fp32, {3}, add_constant(graph, "short", 8)));
   add_value(graph, tensor_of(5, XNNDatatype_xnn_datatype_fp32, {1, 1, 1, 1, 1, 1, 2},
                              add_constant(graph, "seven", 8)));
+  add_value(graph,
+            tensor_of(6, XNNDatatype_xnn_datatype_fp32, {1, 1, 1, 1, 1, 2}, add_constant(graph, "six", 8)));
+  add_value(graph, tensor_of(7, XNNDatatype_xnn_datatype_invalid, {8}, add_constant(graph, "of no type", 8)));
   add_linear(graph, 1, 2, 3);
   add_linear(graph, 4, 1, 3);
+  graph.xnodes.push_back(std::make_unique<XNodeT>());  // which is of no kind
   CHECK(uses(graph) ==
         "filter: filter of XNNFullyConnected 0, float32 [3, 4]\n"
         "bias: bias of XNNFullyConnected 0, float16 [3]\n"
         "output: unread, float32 [9]\n"
         "short: filter of XNNFullyConnected 1, of no layout\n"
-        "seven: unread, of no layout\n");
+        "seven: unread, of no layout\n"
+        "six: unread, float32 [1, 1, 1, 1, 1, 2]\n"
+        "of no type: unread, of no layout\n");
 }
 
 TEST_CASE("a node packs a filter that has a key, with the bias if that has one") {
@@ -105,7 +113,9 @@ TEST_CASE("what a program's delegate packs has its places among the constants wi
   add_linear(graph, 1, 3, 0);
   add_linear(graph, 1, UINT32_MAX, 0);
   made::Program program;
-  program.delegates = {{"XnnpackBackend", payload_of(graph, std::string(24, 'c'))}};
+  const std::string payload = payload_of(graph, std::string(24, 'c'));
+  const std::string damaged(40, 'd');
+  program.delegates = {{"XnnpackBackend", payload}, {"XnnpackBackend", payload}, {"XnnpackBackend", damaged}};
   const auto opened = ProgramFile::open(file_of(made::file(program)));
   REQUIRE(opened);
   const auto found = read_named_data_uses(*opened);
@@ -117,6 +127,22 @@ TEST_CASE("what a program's delegate packs has its places among the constants wi
   CHECK(delegate.uses.at(delegate.packings[0].bias.value()).key == "bias");
   CHECK(delegate.uses.at(delegate.packings[1].filter).key == "filter");
   CHECK_FALSE(delegate.packings[1].bias.has_value());
+  std::string without_keys = payload;
+  for (const std::string key : {"filter", "bias"}) without_keys.erase(without_keys.find(key), key.size());
+  CHECK(text_of(delegate.without_keys) == without_keys);
+  // Equal data is read once, and damaged data has no uses.
+  REQUIRE(found->size() == 2);
+  CHECK(found->at(1).uses.empty());
+  CHECK(text_of(found->at(1).without_keys) == damaged);
+  const auto payloads = read_delegate_payloads(*opened).value();
+  REQUIRE(payloads.size() == 2);
+  CHECK(payloads[0].format == "a graph (XH00)");
+  CHECK(payloads[0].keys == 2);
+  CHECK(payloads[1].format.empty());
+  const DataRequests requests = read_data_requests(opened->model()).value();
+  CHECK(requests.delegates.size() == 2);
+  CHECK(requests.errors.size() == 1);
+  CHECK(requests.others.size() == 1);
 }
 
 TEST_CASE("quantized constants have scales, of another type by group, and those of four bits are bytes") {
@@ -134,6 +160,16 @@ TEST_CASE("quantized constants have scales, of another type by group, and those 
   const auto whole = filter(4, XNNDatatype_xnn_datatype_qint8, "whole", 12);
   add_scaled(graph, whole, PerTensorQuantT());  // whose scale, 0, is not in the graph
   add_constant(graph, "nothing's", 12);
+  // Values without a scale in the graph have none here.
+  graph.xvalues.push_back(std::make_unique<XValueT>());
+  graph.xvalues.back()->xvalue_union.Set(XNNQuantizedTensorValueT());  // without a tensor
+  for (const std::uint32_t constant : {0U, add_constant(graph, "by token", 12)}) {
+    const auto tensor = tensor_of(5, XNNDatatype_xnn_datatype_qint8, {3, 4}, constant);
+    add_scaled(graph, tensor, PerTensorQuantT());
+    add_scaled(graph, tensor, PerTokenDynamicQuantT());
+    graph.xvalues.back()->xvalue_union.AsXNNQuantizedTensorValue()->quant_params.Reset();
+    add_scaled(graph, tensor, PerTokenDynamicQuantT());
+  }
   for (const std::uint32_t id : {1U, 2U, 3U, 4U}) add_linear(graph, id, 9, 9);
   CHECK(uses(graph) ==
         "channel: filter of XNNFullyConnected 0, int8 [3, 4]\n"
@@ -143,7 +179,8 @@ TEST_CASE("quantized constants have scales, of another type by group, and those 
         "group: filter of XNNFullyConnected 2, uint8 [6] in nibbles\n"
         "group's: scales of filter of XNNFullyConnected 2, bfloat16 [6]\n"
         "whole: filter of XNNFullyConnected 3, int8 [3, 4]\n"
-        "nothing's: unread, of no layout\n");
+        "nothing's: unread, of no layout\n"
+        "by token: unread, int8 [3, 4]\n");
 }
 
 TEST_CASE("scales may lie in the graph, and constants in the payload") {
@@ -151,8 +188,9 @@ TEST_CASE("scales may lie in the graph, and constants in the payload") {
   const std::string constants = "ABCDEFGHIJKLMNOP";
   PerTensorQuantT one;
   one.scale = 0.5F;
-  add_scaled(graph, tensor_of(1, XNNDatatype_xnn_datatype_qint8, {2, 2}, add_inner_constant(graph, 4, 4)),
-             one);
+  add_scaled(
+      graph,
+      tensor_of(1, XNNDatatype_xnn_datatype_qint8, {1, 1, 1, 1, 2, 2}, add_inner_constant(graph, 4, 4)), one);
   PerChannelQuantT two;
   two.scale = {0.25F, 0.125F};
   add_scaled(graph, tensor_of(2, XNNDatatype_xnn_datatype_qcint8, {2, 4}, add_inner_constant(graph, 8, 8)),
@@ -170,7 +208,7 @@ TEST_CASE("scales may lie in the graph, and constants in the payload") {
     out += each.use + ", " + describe(*each.layout) + "\n";
   }
   CHECK(out ==
-        "filter of XNNFullyConnected 0, int8 [2, 2]\n"
+        "filter of XNNFullyConnected 0, int8 [1, 1, 1, 1, 2, 2]\n"
         "filter of XNNFullyConnected 1, int8 [2, 4]\n"
         "scales of filter of XNNFullyConnected 0, float32 [1]\n"
         "scales of filter of XNNFullyConnected 1, float32 [2]\n");
