@@ -74,6 +74,15 @@ TEST_CASE("each payload of a network is explained, scales by their integers and 
               "0.0625\n"));
   CHECK(origins.are_explained());
   CHECK(origins.unused == std::vector<std::string>{"unused.weight"});
+  // Tensors that happen to be equal to what follows from others explain nothing.
+  Checkpoint more = weights;
+  for (std::size_t i = 8; i < origins.payloads.size(); ++i) {
+    const ScalarType type = i == 8 ? ScalarType::kInt32 : ScalarType::kFloat32;
+    const std::string bytes = text_of(origins.payloads[i].data);
+    more.tensors.push_back(made::tensor(text("copy {}", i), {i == 8 ? 2 : 1}, bytes, type));
+  }
+  CHECK(exactly(lines(explained(made::program_of(weights), more, made::data_of(weights)))) ==
+        exactly(lines(origins)));
 }
 
 TEST_CASE("a tensor that can't be quantized as a bias is none, and others are still found") {
@@ -104,16 +113,33 @@ TEST_CASE("what another checkpoint does not explain has the nearest tensors name
 
 TEST_CASE("the nearest tensors come first, and at most three of them") {
   std::vector<float> base = made::numbers(64, 1);
-  const auto moved = [&](const std::string& name, float by) {
+  const auto scaled = [&](const std::string& name, float by, float plus) {
     std::vector<float> out = base;
-    for (float& each : out) each += by;
+    for (float& each : out) each = each * by + plus;
     return made::tensor(name, {64}, made::bytes_of_numbers(out));
   };
-  const Checkpoint all = of_tensors({moved("far", 8), moved("near", 0.25F), moved("farther", 16),
-                                     moved("middle", -1), made::tensor("short", {2}, made::floats(2, 4))});
+  CheckpointTensor opaque = scaled("opaque", 1, 0);
+  opaque.layout.reset();
+  std::vector<float> first = base;
+  first[0] += 100;
+  std::vector<float> twice = base;
+  twice.insert(twice.end(), base.begin(), base.end());
+  const Checkpoint all =
+      of_tensors({opaque, scaled("far", 1, 8), scaled("near", 1, 0.25F), scaled("farther", 1, 16),
+                  scaled("negative", -1, 0), made::tensor("first", {64}, made::bytes_of_numbers(first)),
+                  made::tensor("twice", {128}, made::bytes_of_numbers(twice)),
+                  made::tensor("short", {2}, made::floats(2, 4))});
   made::Program program;
   program.constants = {{made::bytes_of_numbers(base), {64}}};
-  CHECK(lines(explained(program, all)) == "; near near; near middle; near far\n");
+  CHECK(lines(explained(program, all)) == "; near near; near negative; near first\n");
+  // Only so many payloads are compared.
+  program.constants.clear();
+  std::string expected;
+  for (std::uint64_t i = 0; i < 101; ++i) {
+    program.constants.push_back({made::floats(2, 100 + i), {2}});
+    expected += i < 100 ? "; near short\n" : "\n";
+  }
+  CHECK(lines(explained(program, all)) == expected);
 }
 
 TEST_CASE("integers of an embedding are explained if their scales are among the payloads") {
@@ -124,11 +150,15 @@ TEST_CASE("integers of an embedding are explained if their scales are among the 
   const std::string scales = made::bytes_after(all, 0, {ScalesStep{how}});
   made::Program program;
   program.constants = {{scales, {4}}, {integers, {4, 16}, "", ScalarType::kUInt8}};
+  program.delegates = {{"OtherBackend", "compiled"}};
   CHECK(lines(explained(program, all)) ==
         "w, the scales of integers from -8 to 7, 32 a scale\n"
-        "w, quantized to integers from -8 to 7, 32 a scale\n");
+        "w, quantized to integers from -8 to 7, 32 a scale\n\n");
   program.constants[0].bytes = made::floats(4, 9);
-  CHECK(lines(explained(program, all)) == "\n; near w\n");
+  CHECK(lines(explained(program, all)) == "\n; near w\n\n");
+  // Their bytes are no scales as integers.
+  program.constants[0] = {scales, {4}, "", ScalarType::kInt32};
+  CHECK(lines(explained(program, all)) == "\n; near w\n\n");
 }
 
 /// Two equal tensors, and a program that has their bytes so often, under these names.
@@ -157,6 +187,7 @@ TEST_CASE("of equal tensors, a name comes before those that it begins, and after
   CHECK(lines(with_equals({"a.1.b", "a.1.a"}, {"", ""})) == "a.1.a; or a.1.b\na.1.b; or a.1.a\n");
   CHECK(lines(with_equals({"a.12", "a.11"}, {"", ""})) == "a.11; or a.12\na.12; or a.11\n");
   CHECK(lines(with_equals({"b.1", "a.2"}, {"", ""})) == "a.2; or b.1\nb.1; or a.2\n");
+  CHECK(lines(with_equals({"a.b", "a.1"}, {"", ""})) == "a.1; or a.b\na.b; or a.1\n");
 }
 
 TEST_CASE("which of equal tensors is meant stays open where names and numbers do not say it") {
@@ -176,6 +207,15 @@ TEST_CASE("zeros and ones may be a tensor or need none, unless the tensor's name
   CHECK(lines(explained(program, all)) == "norm.weight\n");
   program.constants = {{made::bytes_of_numbers(std::vector<float>{0.5F}), {1}}};
   CHECK(lines(explained(program, of_tensors({}))) == "the number 0.5\n");
+  const auto half = [](std::int32_t count, float number) {
+    const std::vector<float> numbers(static_cast<std::size_t>(count), number);
+    return made::tensor("half", {count}, made::bytes_of_numbers(numbers));
+  };
+  CHECK(lines(explained(program, of_tensors({half(1, 0.5F)}))) == "half; or the number 0.5\n");
+  program.constants = {{text_of(half(4, 0.5F).data), {4}}};
+  CHECK(lines(explained(program, of_tensors({half(4, 0.5F)}))) == "half\n");
+  program.constants = {{text_of(half(4, 0).data), {4}}};
+  CHECK(lines(explained(program, of_tensors({half(4, 0)}))) == "half; or the number 0 everywhere\n");
 }
 
 TEST_CASE("a bias that no tensor gives is weights, however few numbers it has, unless it is zeros") {
@@ -330,6 +370,15 @@ TEST_CASE("a payload of no elements needs no weights") {
   CHECK(lines(explained(program, of_tensors({made::tensor("none", {0}, "")}), data)) == "no elements\n");
 }
 
+TEST_CASE("integers may be a tensor, and data without a layout is nothing that is known") {
+  const std::string integers = made::bytes_of_numbers(std::vector<std::int32_t>{5, 9, 2});
+  made::Program program;
+  program.constants = {{integers, {3}, "", ScalarType::kInt32}};
+  program.named_data = {{"k", "bytes"}};
+  CHECK(lines(explained(program, of_tensors({made::tensor("t", {3}, integers, ScalarType::kInt32)}))) ==
+        "t\n\n");
+}
+
 TEST_CASE("what another backend compiled is not explained, whatever it looks like") {
   made::Program program;
   program.delegates = {{"OtherBackend", made::floats(4, 1)}};
@@ -352,6 +401,18 @@ TEST_CASE("the head of a model's config says which rows are interleaved") {
   CHECK(lines(explained(program, all)) == "; near q\n");
   // Without a config, heads are of usual sizes, of which 4 is none.
   CHECK(lines(explained(program, plain)) == "; near q\n");
+  program.constants = {{made::bytes_after(plain, 0, {InterleaveRopeStep{16}}), {16, 4}}};
+  for (const char* config : {"{}", R"({"head_dim": 0})", R"({"head_dim": 3})"}) {
+    put_file(folder / "config.json", config);
+    CHECK(lines(explained(program, all)) == "q, rows of heads of 16 interleaved for rotary embeddings\n");
+  }
+  for (const std::int32_t head : {8, 16, 32, 48, 64, 80, 96, 112, 128, 192, 256}) {
+    const Checkpoint one =
+        of_tensors({made::tensor("q", {head, 1}, made::floats(static_cast<std::size_t>(head), 1))});
+    const InterleaveRopeStep step{static_cast<std::uint32_t>(head)};
+    program.constants = {{made::bytes_after(one, 0, {step}), {head, 1}}};
+    CHECK(lines(explained(program, one)) == text("q, {}\n", describe(step)));
+  }
 }
 
 }  // namespace

@@ -97,6 +97,14 @@ TEST_CASE("convolutions are found in XNNPACK's orders") {
         "w, dimensions in the order [0, 2, 3, 1]\n");
   CHECK(found_after(all, {PermuteStep{{0, 2, 3, 4, 1}, 3}}, layout_of(ScalarType::kFloat32, {12, 3, 2, 2})) ==
         "w, dimensions in the order [0, 2, 3, 4, 1], of 3 groups\n");
+  const Checkpoint line = of_tensors({random_tensor("l", {6, 4, 3}, 3)});
+  CHECK(found_after(line, {PermuteStep{{0, 2, 3, 1}, 3}}, layout_of(ScalarType::kFloat32, {12, 3, 2})) ==
+        "l, dimensions in the order [0, 2, 3, 1], of 3 groups\n");
+  const Checkpoint matrix = of_tensors({random_tensor("m", {6, 4}, 4)});
+  CHECK(found_after(matrix, {PermuteStep{{0, 2, 1}, 3}}, layout_of(ScalarType::kFloat32, {12, 2})).empty());
+  const Checkpoint five = of_tensors({random_tensor("f", {2, 3, 4, 5, 6}, 5)});
+  CHECK(found_after(five, {PermuteStep{{4, 3, 2, 1, 0}}}, layout_of(ScalarType::kFloat32, {6, 5, 4, 3, 2}))
+            .empty());
   // Dimensions of one element need no order.
   const std::string depthwise = bytes_after(all, 1, {PermuteStep{{1, 2, 3, 0}}});
   CHECK(found(all, payload_of(depthwise, layout_of(ScalarType::kFloat32, {1, 3, 2, 6}))) ==
@@ -109,7 +117,10 @@ TEST_CASE("rows of heads are found interleaved") {
         "q, rows of heads of 8 interleaved for rotary embeddings\n");
   CHECK(found_after(all, {InterleaveRopeStep{16}}, layout_of(ScalarType::kFloat32, {16, 4})).empty());
   // One number has no rows.
-  const Checkpoint more = of_tensors({random_tensor("q", {16, 4}, 1), random_tensor("one", {}, 2)});
+  const Checkpoint solid = of_tensors({random_tensor("s", {16, 2, 2}, 1)});
+  CHECK(found_after(solid, {InterleaveRopeStep{8}}, layout_of(ScalarType::kFloat32, {16, 2, 2})).empty());
+  const Checkpoint more = of_tensors(
+      {random_tensor("q", {16, 4}, 1), random_tensor("one", {}, 2), random_tensor("1", {1, 1, 1}, 4)});
   CHECK(found(more, payload_of(made::floats(1, 3), layout_of(ScalarType::kFloat32, {}))).empty());
 }
 
@@ -127,6 +138,18 @@ TEST_CASE("tensors are found joined by rows") {
   CHECK(found(all, payload_of(rest, layout)).empty());
   // A part must be whole.
   CHECK(found(all, payload_of(joined.substr(0, 14 * 16), layout_of(ScalarType::kFloat32, {14, 4}))).empty());
+}
+
+TEST_CASE("from two parts to 4096 are found joined, of one element a row too") {
+  const Checkpoint all = of_tensors({random_tensor("a", {16}, 1), random_tensor("b", {1, 16}, 2)});
+  const std::string both = bytes_after(all, WeightSteps{{0, {}}, {1, {}}});
+  CHECK(found(all, payload_of(both, layout_of(ScalarType::kFloat32, {32}))) == "a; then b\n");
+  CHECK(found(all, payload_of(both, layout_of(ScalarType::kFloat32, {2, 16}))) == "a; then b\n");
+  std::string many;
+  for (int i = 0; i < 4096; ++i) many += bytes_after(all, 0, {});
+  CHECK_FALSE(found(all, payload_of(many, layout_of(ScalarType::kFloat32, {4096, 16}))).empty());
+  many += bytes_after(all, 0, {});
+  CHECK(found(all, payload_of(many, layout_of(ScalarType::kFloat32, {4097, 16}))).empty());
 }
 
 /// A payload of integers with their scales, as a graph describes them.
@@ -163,11 +186,43 @@ TEST_CASE("integers of 8 bits are found with the scales of rows and of tensors")
   CHECK(found(all, rows.integers, &other).empty());
   other.layout.reset();
   CHECK(found(all, rows.integers, &other).empty());
+  // A tensor of integers has no scales.
+  const Checkpoint integers =
+      of_tensors({made::tensor("w", {4, 6}, text_of(rows.integers.data), ScalarType::kInt8)});
+  CHECK(found(integers, rows.integers) == "w\n");
+  CHECK(found(integers, rows.integers, &rows.scales).empty());
+  // Channels that are not there have no scales of their own.
+  for (const ScaledIntegers& wrong :
+       {ScaledIntegers{{4, 6}, 2, 0, true}, ScaledIntegers{{0, 6}, 0, 0, true}}) {
+    rows.integers.integers = wrong;
+    CHECK(found(all, rows.integers, &rows.scales).empty());
+  }
   // Without scales, both of a row and of all are tried.
   rows.integers.integers.reset();
   CHECK(found(all, rows.integers) == "w, quantized to integers from -128 to 127, 6 a scale\n");
   tensor.integers.integers.reset();
   CHECK(found(all, tensor.integers) == "w, quantized to integers from -127 to 127, 24 a scale\n");
+  for (const std::int32_t size : {0, 1}) {
+    CHECK(found(all, payload_of("\1", layout_of(ScalarType::kInt8, {size}))).empty());
+  }
+  CHECK(found(all, payload_of("\1", layout_of(ScalarType::kInt8, {}))).empty());
+}
+
+TEST_CASE("integers without scales are found in groups of usual sizes") {
+  const Checkpoint all = of_tensors({random_tensor("w", {2, 512}, 1)});
+  for (const std::uint64_t group : {16U, 32U, 64U, 128U, 256U}) {
+    const QuantizeStep step{{group, -128, 127, kLeast}};
+    CHECK(found_after(all, {step}, layout_of(ScalarType::kInt8, {2, 512})) == "w, " + describe(step) + "\n");
+  }
+}
+
+TEST_CASE("an observer's scales are 1/4096 or more") {
+  std::vector<float> small = made::numbers(24, 1);
+  for (float& each : small) each /= 1024;
+  const Checkpoint all = of_tensors({made::tensor("w", {4, 6}, made::bytes_of_numbers(small))});
+  const WeightSteps whole = {{0, {QuantizeStep{{24, -127, 127, 1.0F / 4096}}}}};
+  const Quantized made = quantized(all, whole, {{4, 6}, 0, 0, false}, {4, 6});
+  CHECK(found(all, made.integers, &made.scales) == "w, quantized to integers from -127 to 127, 24 a scale\n");
 }
 
 TEST_CASE("integers of a convolution are ordered before or after their scales are taken") {
@@ -207,29 +262,40 @@ TEST_CASE("tensors in bfloat16 are quantized in it, or in float32") {
           "w, cast to float32, quantized to integers from -128 to 127, 64 a scale" +
               std::string(in_bfloat16 ? ", in bfloat16\n" : "\n"));
   }
+  // Those in float32 are quantized in it.
+  const Checkpoint wide = of_tensors({random_tensor("w", {64, 64}, 5)});
+  how.in_bfloat16 = true;
+  const Quantized made = quantized(wide, {{0, {QuantizeStep{how}}}}, {{64, 64}, 0, 0, true}, {64, 64});
+  CHECK(found(wide, made.integers, &made.scales).empty());
 }
 
 TEST_CASE("joined tensors are quantized by the row") {
   const Checkpoint all = of_tensors({random_tensor("q", {4, 32}, 1), random_tensor("k", {2, 32}, 2)});
   const Quantization how = {32, -128, 127, kLeast};
-  const Quantized made =
+  Quantized made =
       quantized(all, {{0, {QuantizeStep{how}}}, {1, {QuantizeStep{how}}}}, {{6, 32}, 0, 0, true}, {6, 32});
-  CHECK(found(all, made.integers, &made.scales) ==
-        "q, quantized to integers from -128 to 127, 32 a scale; then k, quantized to integers from -128 to "
-        "127, 32 "
-        "a scale\n");
+  const std::string expected =
+      "q, quantized to integers from -128 to 127, 32 a scale; then k, quantized to integers from -128 to "
+      "127, 32 a scale\n";
+  CHECK(found(all, made.integers, &made.scales) == expected);
+  made.integers.integers.reset();
+  CHECK(found(all, made.integers) == expected);
 }
 
 TEST_CASE("weights are found with the batch norm behind them") {
   std::vector<float> variance = made::numbers(3, 5);
   for (float& each : variance) each = each * each + 0.5F;
-  const Checkpoint all =
+  Checkpoint all =
       of_tensors({random_tensor("conv.weight", {3, 2, 2}, 1), random_tensor("bn.running_mean", {3}, 2),
                   made::tensor("bn.running_var", {3}, made::bytes_of_numbers(variance)),
-                  random_tensor("bn.weight", {3}, 3), random_tensor("bn.bias", {3}, 4)});
+                  random_tensor("bn.weight", {3}, 3), random_tensor("bn.bias", {3}, 4),
+                  random_tensor("up.weight", {2, 3, 2}, 5)});
   NormStep norm{.mean = 1, .variance = 2, .weight = 3, .bias = 4, .epsilon = 1e-3F};
   CHECK(found_after(all, {norm, PermuteStep{{0, 2, 1}}}, layout_of(ScalarType::kFloat32, {3, 2, 2})) ==
         "conv.weight, with the batch norm behind it, dimensions in the order [0, 2, 1]\n");
+  norm.axis = 1;
+  CHECK(found(all, payload_of(bytes_after(all, 5, {norm}), layout_of(ScalarType::kFloat32, {2, 3, 2}))) ==
+        "up.weight, with the batch norm behind it\n");
   norm.part = NormStep::Part::kAsConvolution;
   CHECK(found(all, payload_of(bytes_after(all, 3, {norm}), layout_of(ScalarType::kFloat32, {3}))) ==
         "bn.weight, its batch norm as a convolution\n");
@@ -237,10 +303,19 @@ TEST_CASE("weights are found with the batch norm behind them") {
   norm.has_bias = false;
   CHECK(found(all, payload_of(bytes_after(all, 1, {norm}), layout_of(ScalarType::kFloat32, {3})))
             .starts_with("bn.running_mean, as bias with the rest of its batch norm\n"));
-  // Each tensor of 3 by itself, and with 5 epsilons as bias of a convolution or a linear layer; the two of
-  // the norm also as those of a convolution.
+  // These are no parts of norms, or of norms without a part; nor are those that are no list of float32.
+  for (const char* name : {"bn.running_mode", "a.running_mean", "a.weight", "a.bias", "b.running_mean",
+                           "b.running_var", "b.bias", "c.running_mean", "c.running_var", "c.weight"}) {
+    all.tensors.push_back(random_tensor(name, {1}, 6));
+  }
+  all.tensors.push_back(random_tensor("half", {3}, 7, ScalarType::kBFloat16));
+  all.tensors.push_back(made::tensor("integers", {3}, std::string(12, '\1'), ScalarType::kInt32));
+  all.tensors.push_back(random_tensor("opaque", {3}, 8));
+  all.tensors.back().layout.reset();
+  // Each tensor of 3 by itself, and those of float32 with 5 epsilons as bias of a convolution or a linear
+  // layer; the two of the norm also as those of a convolution.
   OriginSearch search(all, {});
-  CHECK(search.biases(3).size() == 4 * (1 + 2 * 5) + 2 * 5);
+  CHECK(search.biases(3).size() == 4 * (1 + 2 * 5) + 2 * 5 + 1);
   CHECK(search.biases(4).empty());
 }
 

@@ -92,6 +92,7 @@ TEST_CASE("what a plan replaces has labels and is counted as payload or as metad
   std::uint64_t weights = 0;
   std::uint64_t keys = 0;
   for (const Extent& extent : planned->program.extents) {
+    CHECK(extent.alignment == 1);
     if (planned->program.labels[extent.label] == "weights") weights += extent.size();
     if (planned->program.labels[extent.label] == "key") keys += extent.size();
   }
@@ -144,6 +145,9 @@ TEST_CASE("new tensors that are not as they were and reach no payload are told")
   CHECK((warnings() == std::vector{begin + "found 1 tensor in neither: 'unused.weight'"}));
   given.now.tensors[made::kUnused] = given.was.tensors[made::kUnused];
   CHECK(warnings().empty());
+  given.now.tensors[made::kUnused].layout = made::layout_of(ScalarType::kFloat32, {7, 1});
+  CHECK((warnings() == std::vector{begin + "found 1 tensor in neither: 'unused.weight'"}));
+  given.now.tensors[made::kUnused] = given.was.tensors[made::kUnused];
   given.now.tensors.push_back(floats("first.lora", 7));
   CHECK((warnings() == std::vector{begin + "found 1 tensor in neither: 'first.lora'"}));
   // A tensor that shares its bytes with one that is used goes where that one goes.
@@ -243,6 +247,27 @@ TEST_CASE("scales that do not follow from the weights are refused, with what the
   }
   CHECK(error_of(reweighted(given)) ==
         containing("; scales that an export searched for, as HQQ does, do not follow from the weights"));
+  given = network();
+  given.was.tensors[made::kSecondBias] = floats("second.bias", 99, 2);
+  CHECK(error_of(reweighted(given)) == containing("give bias of XNNFullyConnected 1"));
+  CHECK(error_of(reweighted(given)) == containing("; scales that an export searched for"));
+}
+
+TEST_CASE("integers are replaced as they are, be it one byte, and payloads without keys may be equal") {
+  const auto case_of = [](const std::string& bytes, std::int32_t size) {
+    Case out;
+    out.program.constants = {{bytes, {size}, "", ScalarType::kInt8}, {bytes, {size}, "", ScalarType::kInt8}};
+    out.was.tensors = {made::tensor("t", {size}, bytes, ScalarType::kInt8)};
+    return out;
+  };
+  for (const std::int32_t size : {1, 3}) {
+    Case given = case_of(std::string("\7\1\2").substr(0, static_cast<std::size_t>(size)), size);
+    const Case expected = case_of(std::string("\3\5\4").substr(0, static_cast<std::size_t>(size)), size);
+    given.now = expected.was;
+    const auto files = reweighted(given);
+    REQUIRE_MESSAGE(files, full_message(files.error()));
+    CHECK((files->program == made::file(expected.program)));
+  }
 }
 
 TEST_CASE("a tensor that the new checkpoint lacks, or has in another shape or type, is refused") {

@@ -73,9 +73,13 @@ TEST_CASE("a mask") {
   // Two numbers that no mask has may be weights, and so may three.
   CHECK(described_floats({0.5F, 0, 0.5F}).empty());
   CHECK(described_floats({0, 1, -infinity}).empty());
+  CHECK(described_floats({0, 0.5F, 0}).empty());
+  CHECK(described_floats({0, 60000, 0}) == "a mask of 0 and 60000");
+  CHECK(described_floats({0, 59999, 0}).empty());
   const float nan = std::numeric_limits<float>::quiet_NaN();
   CHECK(described_floats({nan, nan}).empty());
   CHECK(described_floats({nan}).empty());
+  CHECK(described(ScalarType::kFloat32, std::vector<float>{nan}, {}).empty());
 }
 
 /// A table of positions as models have it: a row for each, a column for each frequency.
@@ -109,12 +113,22 @@ TEST_CASE("tables of the cosines or sines of positions") {
   }
 }
 
+TEST_CASE("a table of positions has 1 to 65536 columns, and 4 rows or more") {
+  CHECK(described_table(table(4, 65536, std::cos), 65536) == "cosines of positions");
+  CHECK(described_table(table(4, 65537, std::cos), 65537).empty());
+  CHECK(described_table(table(8, 1, std::cos), 1) == "cosines of positions");
+  CHECK(described(ScalarType::kFloat32, table(8, 1, std::cos), {0}).empty());
+}
+
 TEST_CASE("a trained table is none of positions") {
   CHECK(described_table(made::numbers(1024, 3), 8).empty());
   // Nor is one that training has moved, or that does not begin at position 0.
   std::vector<float> moved = table(128, 8, std::cos);
   moved[900] += moved[900] > 0 ? -0.2F : 0.2F;
   CHECK(described_table(moved, 8).empty());
+  std::vector<float> beyond = table(128, 8, std::cos);
+  beyond[44 * 8] += 0.03F;  // which was 0.9998
+  CHECK(described_table(beyond, 8).empty());
   std::vector<float> sines = table(128, 8, std::sin);
   sines[3] = 0.01F;
   CHECK(described_table(sines, 8).empty());
@@ -130,6 +144,7 @@ TEST_CASE("a trained table is none of positions") {
 TEST_CASE("what has no numbers here has no description") {
   CHECK(described<std::uint16_t>(ScalarType::kUInt16, {1, 1}).empty());
   CHECK(described_floats({}) == "no elements");
+  CHECK(describe_weight_free(source_of("abc"), layout_of(ScalarType::kFloat32, {1})).value().empty());
   const auto failed = describe_weight_free(failing(16, 8), layout_of(ScalarType::kFloat32, {4}));
   CHECK(code_of(failed) == exactly("kIo"));
 }

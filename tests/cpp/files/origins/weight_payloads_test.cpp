@@ -150,12 +150,14 @@ TEST_CASE("a hash is found as a key, as the name of a tensor, and where a delega
   XNNGraphT graph = empty_graph();
   const std::string bytes = made::floats(2, 1);
   const std::string key = made::hash_of(bytes);
-  add_value(graph, tensor_of(1, XNNDatatype_xnn_datatype_fp32, {2}, add_constant(graph, key, 8)));
+  add_value(graph, tensor_of(1, XNNDatatype_xnn_datatype_quint8, {8}, add_constant(graph, key, 8)));
   made::Program program;
-  program.constants = {{"", {2}, key, ScalarType::kFloat32, Place::kExternal}};
-  program.delegates = {{"XnnpackBackend", payload_of(graph)}};
+  program.constants = {{"", {2}, key, ScalarType::kFloat32, Place::kExternal},
+                       {made::floats(2, 2), {2}, std::string(64, 'a')}};
+  program.delegates = {{"XnnpackBackend", payload_of(graph)}, {"XnnpackBackend", payload_of(graph)}};
   const auto payloads = read(made::file(program), made::tensor_data({{bytes, {2}, key}}));
-  REQUIRE(payloads.size() == 1);
+  REQUIRE(payloads.size() == 2);
+  CHECK(describe(*payloads[0].layout) == "float32 [2]");  // as the file says, not as the graph
   CHECK(payloads[0].hashes.size() == 3);
   for (const ByteSource& place : payloads[0].hashes) CHECK(text_of(place) == key);
 }

@@ -125,6 +125,8 @@ TEST_CASE("a batch norm becomes part of weights and bias, or a convolution of it
   using Part = NormStep::Part;
   const Bits factors = {0x4017ffea, 0xbfba7c9b, 0xbffc7200};
   CHECK(bits(with_norm(floats("w", {3, 1}, {1, 1, 1})), norm_step(Part::kWeights)) == factors);
+  CHECK(bits(with_norm(floats("w", {3, 2}, {1, 1, 1, 1, 1, 1})), norm_step(Part::kWeights)) ==
+        Bits{factors[0], factors[0], factors[1], factors[1], factors[2], factors[2]});
   NormStep second = norm_step(Part::kWeights);
   second.axis = 1;
   CHECK(bits(with_norm(floats("w", {1, 3}, {1, 1, 1})), second) == factors);
@@ -159,8 +161,8 @@ TEST_CASE("a bias becomes integers by the scales of the weights and that of thei
 }
 
 TEST_CASE("steps that a tensor does not allow are refused") {
-  const Tensors one(
-      {floats("w", {3, 2}, counting(6)), floats("long", {65537}, Floats(65537)), floats("two", {2}, {1, 2})});
+  const Tensors one({floats("w", {3, 2}, counting(6)), floats("long", {65537}, Floats(65537)),
+                     floats("two", {2}, {1, 2}), floats("most", {65536}, Floats(65536))});
   const auto refused = [&](const WeightStep& step) { return error_of(one.made({step})); };
   CHECK(refused(PermuteStep{{0}}) ==
         exactly("kInvalidArgument: memory: expected other dimensions, found a tensor of [3, 2]"));
@@ -170,8 +172,13 @@ TEST_CASE("steps that a tensor does not allow are refused") {
         exactly("kInvalidArgument: memory: expected other rows, found a tensor of [3, 2]"));
   CHECK(refused(NormStep{.mean = 1, .variance = 1, .weight = 1, .bias = 1}) ==
         exactly("kInvalidArgument: memory: expected at most 65536 float32, found 262148 bytes"));
-  CHECK(refused(NormStep{.mean = 2, .variance = 2, .weight = 2, .bias = 0}) ==
-        containing("expected other channels of a batch norm"));
+  for (std::size_t NormStep::*part : {&NormStep::variance, &NormStep::weight, &NormStep::bias}) {
+    NormStep norm{.mean = 2, .variance = 2, .weight = 2, .bias = 2};
+    norm.*part = 0;
+    CHECK(refused(norm) == containing("expected other channels of a batch norm"));
+  }
+  CHECK(refused(NormStep{.mean = 3, .variance = 3, .weight = 3, .bias = 3}) ==
+        containing("expected other channels, found"));
   CHECK(refused(NormStep{.mean = 2, .variance = 2, .weight = 2, .bias = 2}) ==
         containing("expected other channels, found"));
   CHECK(refused(NormStep{.mean = 2, .variance = 2, .weight = 2, .bias = 2, .axis = 2}) ==
@@ -184,6 +191,11 @@ TEST_CASE("steps that a tensor does not allow are refused") {
   CHECK(error_of(numberless.made({QuantizeBiasStep{{{1, {}}}, 1.0F}})) ==
         exactly("kInvalidArgument: memory: tensor 'b': element 1 is to be quantized as a bias: expected a "
                 "number, found a NaN"));
+  const Tensors scalar({floats("s", {}, {1})});
+  CHECK(error_of(scalar.made({PermuteStep{{0}, 2}})) == containing("expected other groups"));
+  for (const Tensors& none : {scalar, Tensors({floats("none", {0, 2}, {})})}) {
+    CHECK(error_of(none.made({InterleaveRopeStep{1}})) == containing("expected other rows"));
+  }
   CHECK(refused(CastStep{ScalarType::kInt32}) == containing("kInvalidArgument"));
 }
 
