@@ -171,8 +171,35 @@ TEST_CASE("what changes a program that is described leaves its segments the alig
   REQUIRE_MESSAGE(made, made.error().message);
   const auto segments = ProgramFile::open(file_of(written(made->program)))->segments().value();
   REQUIRE(segments.size() == 3);
+  CHECK(segments[0].offset % 4096 == 0);
+  CHECK(segments[0].offset - made->program.metadata_size < 4096);
   CHECK(segments[1].offset % 4096 == 0);
   CHECK(segments[2].use == "named data");
+}
+
+TEST_CASE("a description that does not fit its metadata is refused, and so are alignments that are none") {
+  const auto error = [](const std::function<void(ProgramDescription&)>& change) {
+    ProgramDescription program = described(1);
+    change(program);
+    return error_of(plan(program));
+  };
+  CHECK(error([](ProgramDescription& program) { program.segments.pop_back(); }) ==
+        containing("expected 2 of segments as in its metadata, found 1"));
+  CHECK(error([](ProgramDescription& program) { program.constants.emplace_back(); }) ==
+        containing("expected 0 of constants as in its metadata, found 1"));
+  CHECK(error([](ProgramDescription& program) { program.delegate_data.emplace_back(); }) ==
+        containing("expected 0 of data of delegates as in its metadata, found 1"));
+  CHECK(error_of(plan(described(48))) == containing("segment 1: alignment 48: expected a power of two"));
+  CHECK(error_of(plan(described(1), ProgramPlanOptions{.segment_alignment = 48})) ==
+        containing("segment alignment 48: expected a power of two"));
+  CHECK(error_of(plan(described(1, [](ProgramT& object) { object.named_data[0]->segment_index = 2; }))) ==
+        containing("expected a segment below 2, found 2"));
+}
+
+TEST_CASE("keys of constants are JSON of at most 64 MiB") {
+  CHECK(error_of(read_constant_keys(ByteSource::zeros((64 << 20) + 1))) ==
+        containing("expected at most 67108864 bytes, found 67108865"));
+  CHECK(code_of(read_constant_keys(ByteSource::zeros(64 << 20))) == exactly("kInvalidArgument"));
 }
 
 TEST_CASE("the metadata that describes a program is read once, also for one that is changed") {
@@ -431,6 +458,9 @@ TEST_CASE("a method that is dropped takes its initial state with it, if no other
   CHECK(left(with_states({1, 2}), "state 2") == a + " 0 0");
   CHECK(left(with_states({0, 1}, {0, 0}), "state 0") == a + b + " 0 0");
   CHECK(left(with_states({0, 1}, {0, 0}), "state 1") == "");
+  const auto uneven = plan(with_states({1, 2, 3}, {0, 0, 15, 16}), {.drop_methods = {"state 2"}});
+  REQUIRE_MESSAGE(uneven, uneven.error().message);
+  CHECK(written(uneven->program).find(a.substr(1) + b) != std::string::npos);  // without padding
   CHECK(error_of(plan(with_states({1, 2}, {0, 0, 33}), {.drop_methods = {"state 1"}})) ==
         containing("expected piece 2, 0 bytes, in its place in a segment of 32 bytes, found it at 33"));
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "etstream/program_changes.h"
 #include "file_bytes.h"
 #include "program_generated.h"
 #include "test_errors.h"
@@ -96,16 +97,35 @@ TEST_CASE("the options that a program has already give the same bytes") {
 }
 
 TEST_CASE("without options segments keep the alignment that their places show") {
-  for (const std::uint32_t alignment : {16U, 64U, 256U, 4096U}) {
+  const auto places = [](const std::string& file) {
+    const auto opened = ProgramFile::open(file_of(file));
+    REQUIRE(opened);
+    const auto segments = opened->segments().value();
+    std::vector<std::uint64_t> out;
+    for (std::size_t i = 0; i < 3; ++i) out.push_back(segments.at(i).offset - segments[0].offset);
+    return out;
+  };
+  for (const std::uint32_t alignment : {1U, 16U, 64U, 128U, 256U, 4096U}) {
     for (std::size_t empty = 0; empty < 9; ++empty) {
       CAPTURE(alignment);
       CAPTURE(empty);
       std::vector<std::string> data(empty);  // which give the flatbuffer another size
       data.insert(data.end(), {"one", "two", "three"});
-      const std::string file =
-          laid_out(with_inline_delegates(data),
-                   {.segment_alignment = alignment, .delegates = DelegateData::kInSegments});
+      const auto first = planned(file_of(with_inline_delegates(data)),
+                                 {.segment_alignment = alignment, .delegates = DelegateData::kInSegments});
+      REQUIRE_MESSAGE(first, first.error().message);
+      const std::string file = written(*first);
       CHECK((laid_out(file, {}) == file));
+      const auto padding = ProgramFile::open(file_of(file))->segment_base_offset() - first->metadata_size;
+      if (alignment > 128 && padding < 128) continue;  // the usual one explains that, too
+      // All are placed again, as another follows.
+      const auto more = plan(ProgramFile::open(file_of(file)).value(), {.metadata = {{"by", file_of("us")}}});
+      REQUIRE_MESSAGE(more, more.error().message);
+      const std::string again = written(more->program);
+      CHECK(places(again) == places(file));
+      const auto opened = ProgramFile::open(file_of(again));
+      CHECK(opened->segment_base_offset() % alignment == 0);
+      CHECK(opened->segment_base_offset() - more->program.metadata_size < alignment);
     }
   }
 }
@@ -124,6 +144,36 @@ TEST_CASE("equal data of delegates goes into one segment, and data of no bytes s
   CHECK(delegates_of(back) == std::vector<std::string>{"entry 0: same", "entry 1: ", "entry 2: other",
                                                        "entry 0: same", "entry 3: "});
   CHECK(ProgramFile::open(file_of(back))->extended_header_size() == 0);
+}
+
+TEST_CASE("a program has a header if a segment of it has bytes, be it one") {
+  const auto header_size = [](const std::string& file) {
+    return ProgramFile::open(file_of(file))->extended_header_size();
+  };
+  CHECK(header_size(laid_out(with_inline_delegates({"x"}), {.delegates = DelegateData::kInSegments})) > 0);
+  // A segment of constants without one need not be there.
+  ProgramT object;
+  program::GetProgram(real_program().data())->UnPackTo(&object);
+  object.constant_segment->offsets = {0};
+  for (const std::size_t segments : {0U, 1U}) {
+    object.segments.clear();
+    if (segments > 0) object.segments.push_back(std::make_unique<program::DataSegmentT>());
+    for (const auto& value : object.execution_plan[0]->values) {
+      auto* tensor = value->val.AsTensor();
+      if (tensor) tensor->data_buffer_idx = 0;
+    }
+    flatbuffers::FlatBufferBuilder builder;
+    FinishProgramBuffer(builder, program::Program::Pack(builder, &object));
+    CHECK(header_size(laid_out(finished(builder), {.segment_alignment = 64})) == 0);
+  }
+}
+
+TEST_CASE("strict alignment aligns constants in their segment as in the flatbuffer") {
+  const std::string file =
+      laid_out(real_program(), {.constant_tensor_alignment = 4096, .strict_alignment = true});
+  const auto opened = ProgramFile::open(file_of(file));
+  REQUIRE(opened);
+  CHECK(opened->segments().value().at(0).offset % 4096 == 0);
 }
 
 TEST_CASE("verify warns of delegates in segments that lie at less than they were exported for") {
@@ -189,20 +239,33 @@ TEST_CASE("the data of delegates is not put into a flatbuffer that it does not f
 }
 
 TEST_CASE("what_an_older_release_has_no_field_for_is_refused_by_name") {
-  ProgramT object;
-  const std::string real = real_program();
-  program::GetProgram(real.data())->UnPackTo(&object);
-  object.constant_segment.reset();
-  object.segments.clear();
-  object.execution_plan[0]->non_const_buffer_device.push_back(
-      std::make_unique<program::NonConstBufferDeviceT>());
-  flatbuffers::FlatBufferBuilder builder;
-  FinishProgramBuffer(builder, program::Program::Pack(builder, &object));
-  const ByteSource file = file_of(finished(builder));
-  CHECK(error_of(planned(file, {.as_of = ExecutorchRelease::k1_3})) == "no error");
-  CHECK(error_of(planned(file, {.as_of = ExecutorchRelease::k1_2})) ==
-        exactly("kInvalidArgument: the program has a value for ExecutionPlan.non_const_buffer_device, which "
-                "ExecuTorch 1.2 does not know"));
+  for (const std::string field : {"ExecutionPlan.non_const_buffer_device", "ExtraTensorInfo.device_type",
+                                  "ExtraTensorInfo.device_index"}) {
+    CAPTURE(field);
+    ProgramT object;
+    const std::string real = real_program();
+    program::GetProgram(real.data())->UnPackTo(&object);
+    object.constant_segment.reset();
+    object.segments.clear();
+    auto extra = std::make_unique<program::ExtraTensorInfoT>();
+    if (field.ends_with("type")) extra->device_type = static_cast<program::DeviceType>(1);
+    if (field.ends_with("index")) extra->device_index = 1;
+    if (field.ends_with("device")) {
+      object.execution_plan[0]->non_const_buffer_device.push_back(
+          std::make_unique<program::NonConstBufferDeviceT>());
+    }
+    for (const auto& value : object.execution_plan[0]->values) {
+      auto* tensor = value->val.AsTensor();
+      if (tensor && extra) tensor->extra_tensor_info = std::move(extra);
+    }
+    flatbuffers::FlatBufferBuilder builder;
+    FinishProgramBuffer(builder, program::Program::Pack(builder, &object));
+    const ByteSource file = file_of(finished(builder));
+    CHECK(error_of(planned(file, {.as_of = ExecutorchRelease::k1_3})) == "no error");
+    CHECK(error_of(planned(file, {.as_of = ExecutorchRelease::k1_2})) ==
+          exactly("kInvalidArgument: the program has a value for " + field +
+                  ", which ExecuTorch 1.2 does not know"));
+  }
 }
 
 }  // namespace

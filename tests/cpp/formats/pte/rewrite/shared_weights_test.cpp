@@ -261,13 +261,15 @@ TEST_CASE("one name of two data is renamed in the later programs") {
                        {.constants = {{"w", 'y'}}},
                        {.constants = {{"w", 'x'}, {"v", 'z'}}},
                        {.constants = {{"w", 'y'}, {"u", 'z'}}},
+                       {.constants = {{"w", 'z'}}},
                        {.constants = {{"w", 'z'}}}});
   CHECK(shared.fills() == Fills{{"w", 'x'}, {"w:float32[200]", 'y'}, {"v", 'z'}, {"u", 'z'}, {"w:2", 'z'}});
-  REQUIRE(shared.plan.renamed.size() == 3);
+  REQUIRE(shared.plan.renamed.size() == 4);
   CHECK(shared.plan.renamed[0].program == 1);
   CHECK(shared.plan.renamed[0].name == "w");
   CHECK(shared.plan.renamed[1].key == "w:float32[200]");
   CHECK(shared.plan.renamed[2].key == "w:2");
+  CHECK(shared.plan.renamed[3].key == "w:2");
 }
 
 TEST_CASE("tensors of several layouts get a key each, as the file says of what layout the data is") {
@@ -289,6 +291,15 @@ TEST_CASE("what delegates ask for by one key and what differs stays where it is"
                              "2 named data 'k': no other program has it\n");
 }
 
+TEST_CASE("data that one program alone can do without stays in all") {
+  const Shared shared(
+      {{.constants = {{"w", 'x'}}}, {.named_data = {{"k", 'x'}}}, {.named_data = {{"k", 'y'}}}});
+  CHECK_FALSE(shared.plan.weights);
+  const std::string reason = "its key stands for other data in another program\n";
+  CHECK(shared.kept() == "0 constant 'w': " + reason + "1 named data 'k': " + reason +
+                             "2 named data 'k': no other program has it\n");
+}
+
 TEST_CASE("a key that a program asks another file for is not given away") {
   const Shared shared(
       {{.constants = {{"w", 'x', {200}, true}}}, {.constants = {{"w", 'x'}}}, {.constants = {{"w", 'x'}}}});
@@ -302,13 +313,14 @@ TEST_CASE("delegates, and what is small, stay; equal ones are told") {
   CHECK_FALSE(shared.plan.weights);
   CHECK((written(shared.plan.programs[0]) ==
          made({.constants = {{"w", 'x', {4}}}, .delegate = std::string(900, 'd')})));
+  CHECK(shared.plan.size() == shared.plan.programs[0].size + shared.plan.programs[1].size);
   CHECK(shared.plan.data.size() == 2);
   CHECK(shared.kept() ==
         "0 constant 'w': it is too small to gain by it\n"
         "1 constant 'w': it is too small to gain by it\n"
         "0 delegate OtherBackend: ExecuTorch loads a delegate from its program alone\n"
         "1 delegate OtherBackend: ExecuTorch loads a delegate from its program alone\n");
-  const Shared all({{.constants = {{"w", 'x', {4}}}}, {.constants = {{"w", 'x', {4}}}}}, 1);
+  const Shared all({{.constants = {{"w", 'x', {4}}}}, {.constants = {{"w", 'x', {4}}}}}, 16);
   CHECK(all.fills() == Fills{{"w", 'x'}});
 }
 
@@ -372,8 +384,8 @@ TEST_CASE("a constant that is nowhere, or not as long as its tensor, is found") 
   };
   CHECK(error_of(shared([&](std::string& file) {
           put_at<std::uint32_t>(file, field_of(file, tensor_in(file), program::Tensor::VT_DATA_BUFFER_IDX),
-                                99);
-        })) == containing("expected a constant below 3, found 99"));
+                                3);
+        })) == containing("expected a constant below 3, found 3"));
   const auto half = shared([&](std::string& file) {
     const auto* value = program::GetProgram(file.data())->execution_plan()->Get(0)->values()->Get(1);
     const std::size_t order = position_of(file, value->val_as_Tensor()->dim_order());
