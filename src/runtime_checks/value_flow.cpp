@@ -76,7 +76,7 @@ void ValueFlow::find_places() {
   std::sort(instructions.begin(), instructions.end());
   instructions.erase(std::unique(instructions.begin(), instructions.end()), instructions.end());
   const std::uint64_t limit = kMostStates * (start_.size() + first_steps_.size());
-  if (instructions.size() > 2 && instructions.size() * changed_.size() > limit) return;
+  if (instructions.size() * changed_.size() > limit) return;
   for (const std::uint32_t instruction : instructions) {
     places_.push_back({instruction, false, State(changed_.size(), 0)});
   }
@@ -93,7 +93,6 @@ bool ValueFlow::follow_once() {
   for (std::uint32_t i = 0; i < count; ++i) {
     enter(i);
     for (const Step& step : steps_of(i)) {
-      if (!is_reached_) break;
       if (step.action >= Action::kJump) is_again |= join(place_of(step.target)) && step.target <= i;
       carry_out(step);
     }
