@@ -202,7 +202,7 @@ class GraphVerifier {
       error(*params, text("a channel_dim from 0 to below {}", value.dims.size()), text("{}", channel));
       return {};
     }
-    std::optional<std::uint64_t> scales = value.dims[static_cast<std::size_t>(channel)];
+    std::uint64_t scales = value.dims[static_cast<std::size_t>(channel)];
     if (by_group) {
       ETSTREAM_ASSIGN(const auto group,
                       params->scalar<std::int32_t>(known_.per_channel_group_quant.group_size));
@@ -210,17 +210,15 @@ class GraphVerifier {
         error(*params, "4-bit rows in groups of at least 1", text("groups of {}", group));
         return {};
       }
-      scales = count(std::span(value.dims).first(2));
-      if (scales) *scales /= static_cast<std::uint64_t>(group);
+      scales = std::uint64_t{value.dims[0]} * value.dims[1] / static_cast<std::uint64_t>(group);
     }
     ETSTREAM_ASSIGN(const auto index, params->scalar<std::uint32_t>(scaled.scale_buffer_idx));
     if (index != 0) {
-      const auto bytes = scales ? checked_multiply(*scales, std::uint64_t{by_group ? 2U : 4U}) : std::nullopt;
-      return verify_constant(*params, index, bytes);
+      return verify_constant(*params, index, checked_multiply(scales, std::uint64_t{by_group ? 2U : 4U}));
     }
     ETSTREAM_ASSIGN(const auto there, params->vector(scaled.scale));
-    if (!there || !scales || there->count < *scales) {
-      error(*params, text("{} scales", scales.value_or(0)), there ? text("{}", there->count) : "none");
+    if (!there || there->count < scales) {
+      error(*params, text("{} scales", scales), there ? text("{}", there->count) : "none");
     }
     return {};
   }
@@ -266,8 +264,7 @@ class GraphVerifier {
       ETSTREAM_ASSIGN(length, node.scalar<std::uint32_t>(*fields.dimensions));
     } else if (fields.input) {
       ETSTREAM_ASSIGN(const auto input, node.scalar<std::uint32_t>(*fields.input));
-      const GraphTensor* value = find(input);
-      length = value ? value->dims.size() : 0;
+      if (const GraphTensor* const value = find(input)) length = value->dims.size();
     }
     if (list && list->count >= length && length <= kMostXnnpackDimensions) return {};
     error(node, text("{} of {} dimensions or more, at most {}", field.name(), length, kMostXnnpackDimensions),
@@ -276,14 +273,13 @@ class GraphVerifier {
   }
 
   /// Checks that a bias has an element for each of the channels.
-  Result<void> verify_bias(const TableReader& node, const BoundField& field,
-                           std::optional<std::uint64_t> channels) {
+  Result<void> verify_bias(const TableReader& node, const BoundField& field, std::uint64_t channels) {
     ETSTREAM_ASSIGN(const auto id, node.scalar<std::uint32_t>(field));
     const GraphTensor* bias = find(id);
     if (!bias) return {};
     const auto there = count(bias->dims);
-    if (!channels || !there || *there < *channels) {
-      error(node, text("a bias of {} elements", channels.value_or(0)), text("{}", there.value_or(0)));
+    if (!there || *there < channels) {
+      error(node, text("a bias of {} elements", channels), text("{}", there.value_or(0)));
     }
     return {};
   }
@@ -317,7 +313,7 @@ class GraphVerifier {
             text("{}", there.value_or(0)));
       return {};
     }
-    return verify_bias(node, known_.xnn_node_conv.bias_id, count(std::span(factors).first(2)));
+    return verify_bias(node, known_.xnn_node_conv.bias_id, std::uint64_t{factors[0]} * factors[1]);
   }
 
   const XnnpackPayload& payload_;
