@@ -13,9 +13,10 @@ std::map<std::string_view, Signature> signatures_by_name() {
     const auto end = std::ranges::find(each.parameters, Parameter::kNone);
     const Signature signature(each.parameters.begin(), end);
     std::string_view names = each.operators;
-    for (std::size_t size = 0; !names.empty(); names.remove_prefix(std::min(size + 1, names.size()))) {
-      size = std::min(names.find(' '), names.size());
+    while (!names.empty()) {
+      const std::size_t size = std::min(names.find(' '), names.size());
       out.emplace(names.substr(0, size), signature);
+      names.remove_prefix(std::min(size + 1, names.size()));
     }
   }
   return out;
