@@ -17,6 +17,7 @@ using namespace one_call;  // NOLINT: the program that is spoilt
 
 TEST_CASE("the unspoilt call has nothing to find") {
   check_sound([](ExecutionPlanT&) {});
+  check_sound([](ExecutionPlanT& plan) { plan.values.push_back(std::make_unique<EValueT>()); });
 }
 
 TEST_CASE("an argument of another kind than the operator's schema has is found") {
@@ -142,15 +143,22 @@ TEST_CASE("a call of more or fewer arguments than the operator has is found") {
               [](ExecutionPlanT& plan) { kernel(plan).args.pop_back(); });
   check_found("expected 5 arguments of aten::add.out, with what it gives, found 6",
               [](ExecutionPlanT& plan) { kernel(plan).args.push_back(kOutput); });
+  check_found("expected 5 arguments of aten::add.out, with what it gives, found 0",
+              [](ExecutionPlanT& plan) { kernel(plan).args.clear(); });
 }
 
 TEST_CASE("an operator without a name, with a long one or one that is not text is found where it is called") {
-  const auto named = [](std::string name) {
-    return [=](ExecutionPlanT& plan) { plan.operators[0]->name = name; };
+  const auto named = [](std::string name, std::string overload = "out") {
+    return [=](ExecutionPlanT& plan) {
+      plan.operators[0]->name = name;
+      plan.operators[0]->overload = overload;
+    };
   };
   check_found("expected the name of an operator that is called, found none", named(""));
-  check_found("expected the name of an operator of at most 99 bytes, found 104",
-              named(std::string(100, 'x')));
+  check_found("expected the name of an operator of at most 99 bytes, found 100", named(std::string(96, 'x')));
+  check_sound(named(std::string(95, 'x')));
+  check_sound(named(std::string(99, 'x'), ""));
+  check_sound(named("x"));
   check_found("expected the name of an operator in UTF-8", named("aten::\xff"));
   check_sound([](ExecutionPlanT& plan) { plan.operators.push_back(std::make_unique<OperatorT>()); });
 }
@@ -171,6 +179,7 @@ TEST_CASE("an item of a list of integers that is none is found where an operator
   check_sound(spoil);
   check_found("expected IntList.items of integers, found a string", [&](ExecutionPlanT& plan) {
     spoil(plan);
+    call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
     call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
   });
 }
@@ -210,6 +219,16 @@ TEST_CASE("a tensor that an operator takes and nothing gives memory is found") {
     plan.inputs.pop_back();
     plan.values[kOther]->val.AsTensor()->sizes = {0};
   });
+  check_sound([](ExecutionPlanT& plan) {  // nothing reads its data
+    plan.inputs.pop_back();
+    plan.chains[0]->instructions.clear();
+    call(plan, "aten::sym_numel", "", {kOther, kAlpha});
+  });
+  check_sound([](ExecutionPlanT& plan) {  // another takes its place
+    plan.inputs.pop_back();
+    move(plan, kInput, kOther);
+    std::swap(plan.chains[0]->instructions[0], plan.chains[0]->instructions[1]);
+  });
 }
 
 TEST_CASE("a tensor in a list that nothing gives memory is found where an operator takes the list") {
@@ -217,6 +236,7 @@ TEST_CASE("a tensor in a list that nothing gives memory is found where an operat
     return [=](ExecutionPlanT& plan) {
       add_tensor(plan);
       add_value(plan, TensorListT()).items = {kInput, item};
+      call(plan, "aten::cat", "out", {8, kAlpha, kOutput, kOutput});
       call(plan, "aten::cat", "out", {8, kAlpha, kOutput, kOutput});
     };
   };
@@ -305,6 +325,10 @@ TEST_CASE("a delegate's data that is damaged is an error, and that of another be
   CHECK(lines_of(other.warnings) ==
         "bad: method 'forward', delegate 0 (VulkanBackend): expected data that begins with VH00 at offset "
         "4\n");
+  ProgramT object = sound_object();
+  add_delegate(object, "VulkanBackend", "something else");
+  add_delegate(object, "VulkanBackend", "").processed->index = 0;
+  CHECK(findings_of(packed(object)).warnings.size() == 1);  // of the data that both have
   for (const std::string backend : {"CudaBackend", "Backend"}) {
     const Findings unknown = findings_with(backend, "something else");
     CHECK(unknown.ok());
@@ -340,17 +364,69 @@ TEST_CASE("a call of XNNPACK's delegate without an argument of its graph, or wit
         containing(": expected elements of 2 bytes in argument 1 of XnnpackBackend, found 1\n"));
   CHECK(errors_with({7}, scalar_type::ScalarType_HALF) ==
         containing(": expected more than 1 arguments of XnnpackBackend, found 1\n"));
-  CHECK(errors_with({kInput, kAlpha}, scalar_type::ScalarType_HALF) ==
-        containing(": expected a tensor as argument 1 of XnnpackBackend, found an integer\n"));
+  const auto integer = errors_with({kInput, kAlpha}, scalar_type::ScalarType_HALF);
+  CHECK(integer == containing(": expected a tensor as argument 1 of XnnpackBackend, found an integer\n"));
+  CHECK(std::ranges::count(std::string_view(integer.c_str()), '\n') == 1);
 }
 
 TEST_CASE("a jump on what is no condition, and memory that is freed of what is no tensor, are found") {
   JumpFalseCallT jump;
   jump.cond_value_index = kText;
-  check_found("found a string", [&](ExecutionPlanT& plan) { add_call(plan, jump); });
+  check_found("expected a tensor or a boolean as argument 0 of a jump, found a string",
+              [&](ExecutionPlanT& plan) { add_call(plan, jump); });
   FreeCallT freed;
   freed.value_index = kAlpha;
-  check_found("found an integer", [&](ExecutionPlanT& plan) { add_call(plan, freed); });
+  check_found("expected a tensor as argument 0 of freeing memory, found an integer",
+              [&](ExecutionPlanT& plan) { add_call(plan, freed); });
+}
+
+TEST_CASE("arguments that break a kernel's rules are found in a program, where they are known") {
+  const auto multiply = [](ExecutionPlanT& plan) {
+    plan.values[kOutput]->val.AsTensor()->sizes = {2, 2};
+    plan.values[kOutput]->val.AsTensor()->dim_order = {0, 1};
+    call(plan, "aten::mm", "out", {kInput, kInput, kOutput, kOutput});
+  };
+  check_found("expected a tensor of 2 dimensions as argument 0 of aten::mm.out, found 1", multiply);
+  check_sound([&](ExecutionPlanT& plan) {
+    multiply(plan);
+    move(plan, kOther, kInput);
+  });
+  const auto update = [](ExecutionPlanT& plan) {
+    plan.values[kAlpha]->val.AsInt()->int_val = -1;
+    call(plan, "llama::update_cache", "out", {kInput, kOther, kAlpha, kOutput, kOutput});
+  };
+  check_found("expected at least 0 as argument 2 of llama::update_cache.out, found -1", update);
+  check_sound([&](ExecutionPlanT& plan) {
+    update(plan);
+    call(plan, "executorch_prim::neg", "Scalar", {kAlpha, kAlpha});
+  });
+  const auto enlarge = [](TensorShapeDynamism dynamism) {
+    return [=](ExecutionPlanT& plan) {
+      plan.values[kInput]->val.AsTensor()->sizes = {0};
+      plan.values[kInput]->val.AsTensor()->shape_dynamism = dynamism;
+      add_value(plan, BoolT());
+      call(plan, "aten::upsample_bilinear2d", "vec_out", {kInput, kNone, 7, kNone, kOutput, kOutput});
+    };
+  };
+  check_found("expected a tensor with elements as argument 0 of aten::upsample_bilinear2d.vec_out, found a",
+              enlarge(TensorShapeDynamism_STATIC));
+  check_sound(enlarge(TensorShapeDynamism_DYNAMIC_BOUND));
+  const auto select = [](ExecutionPlanT& plan) {
+    TensorT mask;
+    mask.scalar_type = scalar_type::ScalarType_BOOL;
+    mask.sizes = {2, 2};
+    mask.dim_order = {0, 1};
+    add_value(plan, mask);
+    plan.inputs.push_back(7);
+    add_value(plan, OptionalTensorListT()).items = {kNone, 7};
+    call(plan, "aten::index", "Tensor_out", {kInput, 8, kOutput, kOutput});
+  };
+  check_found("expected a mask of at most 0 dimensions in argument 1 of aten::index.Tensor_out, found 2",
+              select);
+  check_sound([&](ExecutionPlanT& plan) {
+    select(plan);
+    move(plan, kInput, 7);
+  });
 }
 
 TEST_CASE("signatures are found by their whole names") {
@@ -484,6 +560,9 @@ TEST_CASE("sizes and dtypes of attention that its kernels take unchecked are fou
                  queries.tensor->sizes[dimension], dimension, values, keys));
     }
     changed = plain;
+    changed[values] = tensor_of({1, 2});  // without that dimension
+    CHECK(expected(name, changed) == "nothing");
+    changed = plain;
     changed[out].tensor->scalar_type = ScalarType::kFloat16;
     CHECK(expected(name, changed) == text("a tensor of the dtype of argument 0 as argument {}", out));
     changed[0].tensor->scalar_type = ScalarType::kInt8;
@@ -499,8 +578,11 @@ TEST_CASE("sizes and dtypes of attention that its kernels take unchecked are fou
   cached[6] = integer(1);
   CHECK(expected("llama::sdpa_with_kv_cache.out", cached) == "at least 2 as argument 6");
   cached[6] = integer(2);
-  cached[2] = tensor_of({1, 3, 4, 8});
-  CHECK(expected("llama::sdpa_with_kv_cache.out", cached) == "at least 3 as argument 6");
+  for (const std::size_t projected : {1U, 2U}) {
+    auto longer = cached;
+    longer[projected] = tensor_of({1, 3, 4, 8});
+    CHECK(expected("llama::sdpa_with_kv_cache.out", longer) == "at least 3 as argument 6");
+  }
 }
 
 TEST_CASE("complex tensors that are divided element by element are alike") {

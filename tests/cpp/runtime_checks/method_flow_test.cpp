@@ -13,13 +13,6 @@ namespace {
 
 using namespace one_call;  // NOLINT: the program that is spoilt
 
-void move(ExecutionPlanT& plan, std::int32_t from, std::int32_t to) {
-  MoveCallT moved;
-  moved.move_from = from;
-  moved.move_to = to;
-  add_call(plan, moved);
-}
-
 void jump(ExecutionPlanT& plan, std::int32_t condition, std::int32_t to) {
   JumpFalseCallT jumped;
   jumped.cond_value_index = condition;
@@ -72,6 +65,7 @@ TEST_CASE("a list of integers is checked again where its items have changed sinc
       call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
       call(plan, "executorch_prim::" + between, "Scalar", {kAlpha, kAlpha, kAlpha});
       call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
+      call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
       call(plan, "aten::sym_numel", "", {kInput, kAlpha});
     };
   };
@@ -93,6 +87,17 @@ TEST_CASE("a number of each kind is told from the others") {
               make("executorch_prim::truediv", {kAlpha, kAlpha, kAlpha}));
   check_found("expected IntList.items of integers, found a double",
               make("executorch_prim::sym_float", {kAlpha, kAlpha}));
+  const auto add = [&](bool is_first, bool is_second) {
+    return [=](ExecutionPlanT& plan) {
+      const auto number = static_cast<std::int32_t>(plan.values.size());
+      add_value(plan, DoubleT());
+      make("executorch_prim::add", {is_first ? number : kAlpha, is_second ? number : kAlpha, kAlpha})(plan);
+      call(plan, "aten::sym_numel", "", {kInput, kAlpha});
+    };
+  };
+  check_sound(add(false, false));
+  check_found("expected IntList.items of integers, found a double", add(true, false));
+  check_found("expected IntList.items of integers, found a double", add(false, true));
   check_sound([](ExecutionPlanT& plan) {
     plan.values[kOther]->val.AsTensor()->scalar_type = scalar_type::ScalarType_LONG;
     call(plan, "aten::_local_scalar_dense", "", {kOther, kAlpha});
@@ -144,6 +149,8 @@ TEST_CASE("a number that is one of two is of the kind of both") {
   };
   check_sound(make(false, false));
   check_found("expected IntList.items of integers, found a boolean", make(true, true));
+  check_found("expected IntList.items of integers, found a boolean", make(true, false));
+  check_found("expected IntList.items of integers, found a boolean", make(false, true));
 }
 
 TEST_CASE("what an operator in place returns takes the place of its last argument") {
@@ -154,6 +161,10 @@ TEST_CASE("what an operator in place returns takes the place of its last argumen
   check_sound([](ExecutionPlanT& plan) {
     const std::int32_t flag = add_boolean(plan, false);
     call(plan, "aten::copy_", "", {kOther, kInput, flag, kOther});
+  });
+  check_sound([](ExecutionPlanT& plan) {  // the others leave it as it is
+    call(plan, "aten::abs", "out", {kInput, kOutput, kText});
+    call(plan, "aten::gelu", "out", {kInput, kText, kOutput, kOutput});
   });
 }
 
@@ -241,6 +252,12 @@ TEST_CASE("a tensor of a changing shape that is read before a call gives it one 
   check_sound(make(false, false));  // it may be a buffer that keeps what is in it
   check_found("expected a tensor that a call before gives, as argument 1 of aten::add.out, found value 1",
               make(true, false));
+  CHECK(findings_after([&](ExecutionPlanT& plan) {  // reading it twice gives it none
+          make(true, false)(plan);
+          call(plan, "aten::abs", "out", {kOther, kOutput, kOutput});
+          std::swap(plan.chains[0]->instructions[1], plan.chains[0]->instructions[2]);
+        })
+            .errors.size() == 2);
   // An operator that returns a list gives it the shape.
   check_sound([&](ExecutionPlanT& plan) {
     make(true, true)(plan);
@@ -250,24 +267,44 @@ TEST_CASE("a tensor of a changing shape that is read before a call gives it one 
     call(plan, "aten::unbind_copy", "int_out", {kInput, kAlpha, list, list});
     std::swap(plan.chains[0]->instructions[0], plan.chains[0]->instructions[1]);
   });
-  // An unknown operator may give it the shape.
+  // An unknown operator may give it the shape, in a list too.
   check_sound([&](ExecutionPlanT& plan) {
     make(true, true)(plan);
     plan.operators.back()->name = "mine::op";
+  });
+  check_sound([&](ExecutionPlanT& plan) {
+    make(true, true)(plan);
+    plan.chains[0]->instructions.erase(plan.chains[0]->instructions.begin());
+    add_value(plan, OptionalTensorListT()).items = {-1, kOther};
+    call(plan, "mine::op", "out", {static_cast<std::int32_t>(plan.values.size()) - 1});
+    std::swap(plan.chains[0]->instructions[0], plan.chains[0]->instructions[1]);
   });
 }
 
 TEST_CASE("indices where a call writes are found") {
   check_found("expected indices of quantized_decomposed::embedding_byte.out apart from what it writes to",
               [](ExecutionPlanT& plan) { look_up(plan, 80); });
-  check_found("expected indices of aten::index.Tensor_out apart from what it writes to",
-              [](ExecutionPlanT& plan) {
-                look_up(plan, 80);
-                plan.chains[0]->instructions.clear();
-                add_value(plan, OptionalTensorListT()).items = {-1, kOther};
-                const auto list = static_cast<std::int32_t>(plan.values.size()) - 1;
-                call(plan, "aten::index", "Tensor_out", {kInput, list, kOutput, kOutput});
-              });
+  for (const std::uint32_t apart : {88U, 40U}) {  // right behind the indices, and before them
+    check_sound([&](ExecutionPlanT& plan) { look_up(plan, apart); });
+  }
+  check_sound([](ExecutionPlanT& plan) {
+    look_up(plan, 80);
+    move(plan, kInput, kOther);
+  });
+  const auto select = [](ExecutionPlanT& plan) {
+    look_up(plan, 80);
+    plan.chains[0]->instructions.clear();
+    add_value(plan, OptionalTensorListT()).items = {-1, kOther};
+    const auto list = static_cast<std::int32_t>(plan.values.size()) - 1;
+    call(plan, "aten::index", "Tensor_out", {kInput, list, kOutput, kOutput});
+  };
+  check_found("expected indices of aten::index.Tensor_out apart from what it writes to", select);
+  check_sound([&](ExecutionPlanT& plan) {
+    select(plan);
+    const auto list = static_cast<std::int32_t>(plan.values.size()) - 1;
+    add_value(plan, OptionalTensorListT()).items = {-1};
+    move(plan, list + 1, list);
+  });
 }
 
 }  // namespace

@@ -44,6 +44,13 @@ void add_call(ExecutionPlanT& plan, Call call) {
   plan.chains[0]->instructions.back()->instr_args.Set(std::move(call));
 }
 
+inline void move(ExecutionPlanT& plan, std::int32_t from, std::int32_t to) {
+  MoveCallT moved;
+  moved.move_from = from;
+  moved.move_to = to;
+  add_call(plan, moved);
+}
+
 inline void call(ExecutionPlanT& plan, const std::string& name, const std::string& overload,
                  std::vector<std::int32_t> args) {
   KernelCallT kernel;

@@ -93,33 +93,76 @@ TEST_CASE("what is made in a loop comes back to its beginning") {
   CHECK(flow.kinds_of(kB) == kinds(kInt, kDouble));
 }
 
+TEST_CASE("an instruction that jumps to itself is followed until it brings nothing new") {
+  ValueFlow flow = flow_of({kInt, kBool});
+  flow.renew(kA);
+  flow.renew(kB);
+  flow.begin_instruction();
+  flow.begin_instruction();
+  flow.copy(kA, kB);
+  flow.set(kA, kinds(kDouble));
+  flow.jump(1, std::nullopt);
+  flow.follow();
+  CHECK(flow.go_to(0));
+  CHECK(flow.kinds_of(kA) == kinds(kInt));
+  CHECK(flow.go_to(1));
+  CHECK(flow.kinds_of(kA) == kinds(kInt, kDouble));
+  CHECK(flow.kinds_of(kB) == kinds(kInt, kDouble, kBool));
+}
+
+TEST_CASE("what takes up to 7 passes to come to its place is followed there") {
+  for (const std::uint32_t passes : {7U, 8U}) {
+    std::vector<Kinds> start(passes + 1, kinds(kInt));
+    start.back() = kinds(kDouble);
+    ValueFlow flow(std::move(start));
+    for (std::uint32_t i = 0; i < passes; ++i) {
+      flow.begin_instruction();
+      flow.copy(i + 1, i);
+    }
+    flow.follow();
+    CHECK(flow.go_to(0));
+    CHECK(flow.kinds_of(0) == (passes == 7 ? kinds(kInt, kDouble) : kAnything));
+  }
+}
+
 TEST_CASE("a calculation with what may be anything gives anything, and one that can't be made nothing") {
-  ValueFlow flow({kAnything, kinds(kInt), kinds(kTensor)});
+  ValueFlow flow({kAnything, kinds(kInt), kinds(kTensor), kinds(kInt), kinds(kInt)});
   flow.begin_instruction();
   flow.calculate(0, 1, 1);
   flow.begin_instruction();
   flow.set(1, kinds(kInt));
   flow.begin_instruction();
   flow.calculate(2, 2, 2);
+  flow.begin_instruction();
+  flow.set(1, kinds(kDouble));
+  flow.calculate(1, 2, 3);
+  flow.calculate(2, 1, 4);
   flow.follow();
   CHECK(flow.go_to(1));
   CHECK(flow.kinds_of(1) == kAnything);
   CHECK(flow.go_to(3));
   CHECK(flow.kinds_of(2) == 0);
+  CHECK(flow.go_to(4));
+  CHECK(flow.kinds_of(3) == 0);
+  CHECK(flow.kinds_of(4) == 0);
 }
 
 TEST_CASE("a method of too many ways has anything in what it changes") {
-  constexpr std::uint32_t kMany = 1000;
-  ValueFlow flow(std::vector<Kinds>(kMany + 1, kinds(kInt)));
-  for (std::uint32_t i = 0; i < kMany; ++i) {
-    flow.begin_instruction();
-    flow.set(i, kinds(kDouble));
-    flow.jump(i, std::nullopt);
+  // 32 places with 31 values are 16 for each instruction and value; 33 with 32 are more.
+  for (const bool is_followed : {true, false}) {
+    CAPTURE(is_followed);
+    const std::uint32_t count = is_followed ? 31 : 32;
+    ValueFlow flow(std::vector<Kinds>(is_followed ? 31 : 33, kinds(kInt)));
+    for (std::uint32_t i = 0; i < count; ++i) {
+      flow.begin_instruction();
+      flow.set(i, kinds(kDouble));
+      flow.jump(i, std::nullopt);
+    }
+    flow.follow();
+    CHECK(flow.go_to(count));
+    CHECK(flow.kinds_of(0) == (is_followed ? kinds(kDouble) : kAnything));
+    if (!is_followed) CHECK(flow.kinds_of(count) == kinds(kInt));
   }
-  flow.follow();
-  CHECK(flow.go_to(kMany));
-  CHECK(flow.kinds_of(0) == kAnything);
-  CHECK(flow.kinds_of(kMany) == kinds(kInt));
 }
 
 }  // namespace

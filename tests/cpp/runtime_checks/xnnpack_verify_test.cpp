@@ -144,13 +144,41 @@ TEST_CASE("a tensor whose constant is not all there is found") {
               [](XNNGraphT& graph) { tensor(graph, 2).constant_buffer_idx = 3; });
   check_found("expected a constant inside the 64 bytes behind the graph, found 12 bytes at 53",
               [](XNNGraphT& graph) { graph.constant_data[2]->offset = 53; });
-  check_found("a datatype from 1 to below 15, found 0",
-              [](XNNGraphT& graph) { tensor(graph, 3).datatype = XNNDatatype_xnn_datatype_invalid; });
+  check_found("a datatype from 1 to below 15, found 0", [](XNNGraphT& graph) {
+    tensor(graph, 1).datatype = XNNDatatype_xnn_datatype_invalid;
+    tensor(graph, 1).constant_buffer_idx = 9;  // which is not looked up
+  });
+}
+
+TEST_CASE("a constant has as many bits for an element as the datatype says") {
+  constexpr std::uint32_t kBits[] = {32, 16, 8, 8, 32, 8, 32, 4, 8, 4, 0, 32, 0, 16};
+  const auto of_type = [](std::size_t datatype, const std::vector<std::uint32_t>& dims) {
+    return [=](XNNGraphT& graph) {
+      XNNTensorValueT constant = tensor_of(4, dims);
+      constant.datatype = static_cast<XNNDatatype>(datatype);
+      constant.constant_buffer_idx = 3;
+      add_tensor(graph, constant);
+      add_constant(graph, 0, 0);
+    };
+  };
+  const std::string expected = "expected a tensor of at most the 0 bytes of constant 3, found ";
+  for (std::size_t i = 0; i < std::size(kBits); ++i) {
+    CAPTURE(i);
+    if (kBits[i] == 0) {
+      CHECK(findings_after(of_type(i + 1, {64})).ok());
+    } else {
+      check_found(text("{}{}", expected, 8 * kBits[i]), of_type(i + 1, {64}));
+    }
+  }
+  check_found(expected + "6", of_type(XNNDatatype_xnn_datatype_qcint4, {3, 3}));
+  check_found(expected + "1", of_type(XNNDatatype_xnn_datatype_qint8, {}));
 }
 
 TEST_CASE("a tensor from outside that no argument can be is found") {
-  check_found("expected an external_id below 2, found 4294967295",
-              [](XNNGraphT& graph) { tensor(graph, 1).flags = 1; });
+  check_found("expected an external_id below 2, found 2", [](XNNGraphT& graph) {
+    tensor(graph, 1).flags = 1;
+    tensor(graph, 1).external_id = 2;
+  });
   check_found("expected one tensor that is argument 0, or both read or written alike, found another",
               [](XNNGraphT& graph) { tensor(graph, 3).external_id = 0; });
   check_found("expected flags of a tensor with an external_id, found 0",
@@ -180,8 +208,19 @@ TEST_CASE("a node of a tensor that there is not, or of a bias that is too short,
   });
   check_found("expected a bias of 3 elements, found 2",
               [](XNNGraphT& graph) { tensor(graph, 2).dims = {2}; });
+  check_found("expected a bias of 3 elements, found 0", [](XNNGraphT& graph) {
+    graph.num_externs = 3;
+    XNNTensorValueT& bias = tensor(graph, 2);
+    bias.dims = {UINT32_MAX, UINT32_MAX, UINT32_MAX};
+    bias.constant_buffer_idx = 0;
+    bias.flags = 1;
+    bias.external_id = 2;
+  });
+  check_found("expected a bias of 4 elements, found 3", [](XNNGraphT& graph) { linear(graph).flags = 1; });
   check_found("expected a filter of 2 dimensions, found 1",
               [](XNNGraphT& graph) { linear(graph).filter_id = 2; });
+  check_found("expected a filter of 2 dimensions, found none",
+              [](XNNGraphT& graph) { linear(graph).filter_id = kNoId; });
   check_found("expected a node, found none",
               [](XNNGraphT& graph) { graph.xnodes.push_back(std::make_unique<XNodeT>()); });
 }
@@ -308,17 +347,21 @@ TEST_CASE("a payload that can't be opened is one error, and one that can't be re
 }
 
 TEST_CASE("a list that is shorter than its node's dimensions is found") {
-  const auto transposed = [](std::uint32_t dimensions) {
+  const auto transposed = [](std::uint32_t dimensions, const std::vector<std::uint32_t>& order = {1, 0}) {
     return [=](XNNGraphT& graph) {
       XNNStaticTransposeT node;
       node.num_dims = dimensions;
-      node.perm = {1, 0};
+      node.perm = order;
       node.output_id = 3;
       set_node(graph, XNodeUnion_XNNStaticTranspose, node);
     };
   };
   CHECK(findings_after(transposed(2)).ok());
   check_found("expected perm of 3 dimensions or more, at most 6, found 2", transposed(3));
+  check_found("expected perm of 0 dimensions or more, at most 6, found none", transposed(0, {}));
+  CHECK(findings_after(transposed(6, {5, 4, 3, 2, 1, 0})).ok());
+  check_found("expected perm of 7 dimensions or more, at most 6, found 7",
+              transposed(7, {6, 5, 4, 3, 2, 1, 0}));
 }
 
 TEST_CASE("a list that is shorter than the dimensions of its node's input is found") {
@@ -338,24 +381,33 @@ TEST_CASE("a list that is shorter than the dimensions of its node's input is fou
   check_found("expected input_id of a tensor, found 9", padded({1}, 9));
 }
 
-TEST_CASE("a convolution with more taps than its filter has is found") {
-  const auto convolved = [](std::uint32_t height) {
+TEST_CASE("a convolution with more taps than its filter has, or more channels than its bias, is found") {
+  const auto convolved = [](std::uint32_t height, std::uint32_t filter = 1) {
     return [=](XNNGraphT& graph) {
       _XNNNodeConvT node;
       node.kernel_height = height;
-      node.kernel_width = 2;
+      node.kernel_width = 1;
       node.groups = 1;
       node.group_input_channels = 2;
       node.group_output_channels = 3;
-      node.filter_id = 1;
+      node.filter_id = filter;
       node.bias_id = 2;
       node.output_id = 3;
       set_node(graph, XNodeUnion_XNNConv2d, node);
     };
   };
-  CHECK(findings_after(convolved(1)).ok());
-  check_found("expected a filter of 24 elements, more than none, found 12", convolved(2));
+  CHECK(findings_after(convolved(2)).ok());
+  check_found("expected a filter of 24 elements, more than none, found 12", convolved(4));
   check_found("expected a filter of 0 elements, more than none, found 12", convolved(0));
+  check_found("expected a filter of 12 elements, more than none, found 0", convolved(2, kNoId));
+  check_found("expected a filter of 0 elements, more than none, found 12", [&](XNNGraphT& graph) {
+    convolved(UINT32_MAX)(graph);
+    graph.xnodes[0]->xnode_union.AsXNNConv2d()->kernel_width = UINT32_MAX;
+  });
+  check_found("expected a bias of 3 elements, found 2", [&](XNNGraphT& graph) {
+    convolved(2)(graph);
+    tensor(graph, 2).dims = {2};
+  });
 }
 
 }  // namespace
