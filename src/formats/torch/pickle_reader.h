@@ -42,13 +42,13 @@ class PickleReader {
   }
 
   Result<std::string_view> take_bytes(std::uint64_t size) {
-    if (size > bytes_.size() - next_) {
+    const std::string_view rest = this->rest();
+    if (size > rest.size()) {
       return corrupt("{} before its end at {}, found {}", counted(size, "byte"), offset_ + bytes_.size(),
-                     bytes_.size() - next_);
+                     rest.size());
     }
-    const char* const begin = reinterpret_cast<const char*>(bytes_.data()) + next_;
     next_ += static_cast<std::size_t>(size);
-    return std::string_view(begin, static_cast<std::size_t>(size));
+    return rest.substr(0, static_cast<std::size_t>(size));
   }
 
   template <class Integer>
@@ -67,7 +67,7 @@ class PickleReader {
 
   /// Returns a line without its end.
   Result<std::string_view> take_line() {
-    const std::string_view rest(reinterpret_cast<const char*>(bytes_.data()) + next_, bytes_.size() - next_);
+    const std::string_view rest = this->rest();
     const std::size_t end = rest.find('\n');
     if (end == std::string_view::npos) return corrupt("the end of a line, found that of the pickle");
     next_ += end + 1;
@@ -90,6 +90,11 @@ class PickleReader {
   std::vector<std::byte> release() && { return std::move(bytes_); }
 
  private:
+  /// Returns the bytes that were not taken yet.
+  [[nodiscard]] std::string_view rest() const {
+    return std::string_view(reinterpret_cast<const char*>(bytes_.data()), bytes_.size()).substr(next_);
+  }
+
   const std::string file_;
   const std::uint64_t offset_;
   std::vector<std::byte> bytes_;
