@@ -190,8 +190,9 @@ Result<PickleValue> PickleValues::tensor_of(const PickleGlobal& global, const Pi
 
 /// Makes a tensor with attributes of (function, class, its arguments, state).
 Result<PickleValue> PickleValues::tensor_of_type(const PickleItems& arguments) {
-  const PickleGlobal* const function = arguments.size() < 3 ? nullptr : global_of(arguments[0]);
-  const PickleGlobal* const type = arguments.size() < 3 ? nullptr : global_of(arguments[1]);
+  const bool has_all = arguments.size() >= 3;
+  const PickleGlobal* const function = has_all ? global_of(arguments[0]) : nullptr;
+  const PickleGlobal* const type = has_all ? global_of(arguments[1]) : nullptr;
   if (function == nullptr || type == nullptr || type->kind != PickleGlobal::Kind::kTensorClass ||
       function->kind == PickleGlobal::Kind::kRebuildFromType ||
       arguments[2].kind != PickleValue::Kind::kTuple) {
