@@ -77,10 +77,9 @@ Result<CheckpointTensor> tensor_in(const ByteSource& storage, std::string name, 
                     elements.type->name, list_text(elements.sizes), what);
   };
   const std::uint64_t item_size = elements.type->item_size;
-  StridedElements strided{item_size, elements.sizes, {}, 0};
   const auto offset = checked_multiply(elements.offset, item_size);
   if (!offset) return corrupt("its offset is not inside the storage");
-  strided.offset = *offset;
+  StridedElements strided{item_size, elements.sizes, {}, *offset};
   for (const std::uint64_t stride : elements.strides) {
     const auto bytes = checked_multiply(stride, item_size);
     if (!bytes || *bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
@@ -101,7 +100,7 @@ Result<CheckpointTensor> tensor_in(const ByteSource& storage, std::string name, 
   out.data = std::move(*data);
   if (elements.type->type) out.layout = contiguous_layout(*elements.type->type, elements.sizes);
   if (out.layout) return out;
-  if (elements.type->elements > 1 && !elements.sizes.empty()) {
+  if (!elements.sizes.empty()) {
     const auto whole = checked_multiply(elements.sizes.back(), elements.type->elements);
     if (!whole) return corrupt("a dimension is too large");
     elements.sizes.back() = *whole;

@@ -64,7 +64,8 @@ Result<PickledTensor> pickled(const CheckpointTensor& tensor) {
                                                const Arguments&... arguments) {
     return error_in(code, tensor.data.name(), "tensor {} {}", quote(tensor.name), text(words, arguments...));
   };
-  PickledTensor out{&tensor, nullptr, {}, {}, 0};
+  PickledTensor out;
+  out.tensor = &tensor;
   std::vector<std::uint8_t> order;
   if (tensor.layout) {
     out.type = torch_type(tensor.layout->scalar_type);
@@ -83,7 +84,7 @@ Result<PickledTensor> pickled(const CheckpointTensor& tensor) {
                                type.empty() ? "has no layout" : "is of type " + printable(type)),
                        {"leave it out"});
   }
-  if (out.type->elements > 1 && !out.sizes.empty()) out.sizes.back() /= out.type->elements;
+  if (!out.sizes.empty()) out.sizes.back() /= out.type->elements;
   auto size = std::optional(out.type->item_size);
   for (const std::uint64_t one : out.sizes) {
     if (size) size = checked_multiply(*size, one);
