@@ -56,6 +56,7 @@ TEST_CASE("other classes and functions are refused by name, however a pickle ask
           {global("builtins", "eval"), "asks for 'builtins.eval'" + in_a_dict, 0},
           {global("__builtin__", "getattr"), "asks for '__builtin__.getattr'" + in_a_dict, 0},
           {global("torch", "load"), "asks for 'torch.load'" + in_a_dict, 0},
+          {global("numpy", "float32"), "asks for 'numpy.float32'" + in_a_dict, 0},
           {global("collections", "OrderedDict.__init__"), "asks for 'collections.OrderedDict.__init__'", 0},
           {global("numpy.core.multiarray", "scalar"), "asks for 'numpy.core.multiarray.scalar'", 0},
           {global("torch.nn.modules.linear", "Linear"),
@@ -78,6 +79,7 @@ TEST_CASE("other classes and functions are refused by name, however a pickle ask
                                     {"Vgr\\u00f6\n", R"(has a text with escapes, 'gr\u00f6')", 0},
                                     {"S'\\x41'\n", R"(has a text with escapes, ''\x41'')", 0},
                                     {"Sbare\n", "has a text with escapes, 'bare'", 0},
+                                    {"S'\n", "has a text with escapes, ''", 0},
                                 });
 }
 
@@ -100,6 +102,9 @@ TEST_CASE("a known class or function is called as what it is, or not at all") {
                     {call(kOrderedDict, "](K\1e"), "expected a key and a value as an item of a dict"},
                     {call(kOrderedDict, "]K\1\x85" + "a"s), "expected a key and a value as an item"},
                     {call(from_type, ""), of_type},
+                    {call(from_type, kOrderedDict + global("torch", "Tensor")), of_type},
+                    {call(from_type, "N" + global("torch", "Tensor") + ")"), of_type},
+                    {call(from_type, kOrderedDict + "N)"), of_type},
                     {call(from_type, from_type + global("torch", "Tensor") + ")"), of_type},
                     {call(from_type, kOrderedDict + kOrderedDict + ")"), of_type},
                     {call(from_type, kOrderedDict + global("torch", "Tensor") + "]"), of_type},
@@ -148,11 +153,14 @@ TEST_CASE("storages and tensors that make no sense are corrupt") {
                                 {tensor(floats, 0, {}, many), sizes},
                             });
   const std::string v3 = global("torch._utils", "_rebuild_tensor_v3");
-  check_all_bad("kCorrupt", {{call(v3, floats + "K\1))"), parts}});
+  check_all_bad("kCorrupt", {{call(v3, floats + "K\1))\x89}"), parts}});
+  const std::string conjugate = "}" + pickled::text("conj") + "\x88s";
+  const std::string error =
+      "has a tensor that is the conjugate or the negative of what is stored; save its resolve_conj() or "
+      "resolve_neg()";
   check_all_bad("kUnsupported",
-                {{call(v2, floats + "K\1))\x89}}" + pickled::text("conj") + "\x88s"),
-                  "has a tensor that is the conjugate or the negative of what is stored; save "
-                  "its resolve_conj() or resolve_neg()"}});
+                {{call(v2, floats + "K\1))\x89}" + conjugate), error},
+                 {call(v3, floats + "K\1))\x89}" + global("torch", "float32") + conjugate), error}});
 }
 
 TEST_CASE("a stack, marks and a memo that do not have what is asked for are corrupt") {
@@ -185,6 +193,8 @@ TEST_CASE("a stack, marks and a memo that do not have what is asked for are corr
                                 {"}(Nu", "expected keys and values, found an odd number"},
                                 {"(Nd", "expected keys and values, found an odd number"},
                                 {"NN\x93", "expected the names of a module and a class on the stack"},
+                                {"NU\1a\x93", "expected the names of a module and a class on the stack"},
+                                {"U\1aN\x93", "expected the names of a module and a class on the stack"},
                                 {"h\1", kept + "1", 2},
                                 {"Nq\1h\2", kept + "2", 2},
                                 {"j\xff\xff\xff\xff", kept + "4294967295", 5},
@@ -271,6 +281,17 @@ TEST_CASE("a pickle can't have the same items copied over and over") {
   const auto tensors = read(whole(global("torch._utils", "_rebuild_tensor_v2") + "q\1" + sizes + arguments +
                                   repeated_text("h\1h\3R0", kMany)));
   CHECK(error_of(tensors) == containing(same));
+}
+
+TEST_CASE("a pickle may have as many items copied as it has bytes") {
+  // Ten copies of a dict of 8 items, which are counted twice.
+  const std::string copies =
+      kOrderedDict + "q\1}(K\1K\2K\3K\4K\5K\6K\7K\x08u\x85q\2" + repeated_text("h\1h\2R0", 10);
+  const auto of_size = [&](std::size_t size) {
+    return read(whole(copies + "F" + std::string(size - whole(copies).size() - 2, '1') + "\n"));
+  };
+  CHECK(of_size(160));
+  CHECK(error_of(of_size(159)) == containing("expected at most as many items as bytes, 159, found the same"));
 }
 
 TEST_CASE("a pickle of more than 64 MiB is refused before it is read") {

@@ -16,6 +16,7 @@
 #include "file_bytes.h"
 #include "formats/torch/torch_archive.h"
 #include "formats/torch/torch_types.h"
+#include "formats/torch/unpickler.h"
 #include "test_errors.h"
 #include "test_sources.h"
 #include "test_torch_files.h"
@@ -34,6 +35,12 @@ using pickled::whole;
 using std::string_literals::operator""s;
 
 const std::string kEight = "01234567";  // the bytes of small_tensor()
+
+std::string repeated_text(const std::string& what, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += what;
+  return out;
+}
 
 Result<std::vector<CheckpointTensor>> open(const std::string& value,
                                            const ZipMembers& members = {{"data/0", kEight}}) {
@@ -197,8 +204,25 @@ TEST_CASE("tensors of an exported program that are not described, or not there, 
   CHECK(error(entry(floats + R"(, "layout": 7})")) == "no error");
   CHECK(error(entry(floats + R"(, "layout": 6})")) == containing("expected a strided layout, 7"));
   CHECK(error(entry(floats + R"(, "layout": "7"})")) == containing("expected a strided layout, 7"));
-  CHECK(error(entry(R"({"dtype": 7, "sizes": [{"as_int": -1}]})")) ==
-        containing("expected an integer that is not negative as as_int"));
+  for (const char* const other : {"0", "14", "36", "-1", "\"7\""}) {
+    CAPTURE(other);
+    CHECK(error(entry(R"({"dtype": )" + std::string(other) + "}")) ==
+          containing("expected the number of a type that torch 2.13 has"));
+  }
+  const auto dimensions = [&](int count) {
+    return R"({"dtype": 1, "sizes": [)" + std::string(R"({"as_int": 0})") +
+           repeated_text(R"(, {"as_int": 0})", count - 1) + R"(], "strides": [{"as_int": 1})" +
+           repeated_text(R"(, {"as_int": 1})", count - 1) + "]}";
+  };
+  CHECK(error(entry(dimensions(64))) == "no error");
+  CHECK(error(entry(dimensions(65))) == containing("expected at most 64 dimensions"));
+  for (const char* const other : {"-1", "\"2\""}) {
+    CHECK(error(entry(R"({"dtype": 7, "sizes": [{"as_int": )" + std::string(other) + "}]}")) ==
+          containing("expected an integer that is not negative as as_int"));
+  }
+  // Other members are left aside.
+  CHECK(error(R"("w": {"path_name": "weight_0", "a": "b", "c": true, "tensor_meta": {"dtype": 7, "sizes": )"
+              R"([{"as_int": 2, "d": 3}], "strides": [{"as_int": 1}]}})") == "no error");
   const std::string no_tensor =
       "kUnsupported: memory: 'w' is not a tensor, expected one in 'data/weights/weight_0'";
   CHECK(error(entry("null")) == exactly(no_tensor));
@@ -207,6 +231,30 @@ TEST_CASE("tensors of an exported program that are not described, or not there, 
         exactly("kCorrupt: memory: expected member 'data/weights/weight_1' for tensor 'w', found none"));
   CHECK(error(entry(floats + "}") + "," + entry(floats + "}")) ==
         exactly("kCorrupt: memory: tensor 'w' comes twice"));
+}
+
+/// Returns an archive of torch.export.save with two models, one of this name and "b". Each has these weights.
+std::string of_two_models(const std::string& name, const std::string& entries) {
+  const std::string config = R"({"config": {)" + entries + "}}";
+  return zip_of({{"m/archive_format", "pt2"},
+                 {"m/data/weights/" + name + "_weights_config.json", config},
+                 {"m/data/weights/b_weights_config.json", config},
+                 {"m/data/weights/weight_0", kEight}});
+}
+
+TEST_CASE("weights of several models have the names of these, as far as their length is in proportion") {
+  const auto entry = [](int number) {
+    return (number == 0 ? "" : ",") + text(R"("{}")", number) +
+           R"(: {"path_name": "weight_0", "tensor_meta": {"dtype": 1, "sizes": [], "strides": []}})";
+  };
+  std::string names;
+  for (const auto& each : tensors_of(source_of(of_two_models("a", entry(0) + entry(1)))))
+    names += each.first + " ";
+  CHECK(names == "a.0 a.1 b.0 b.1 ");
+  std::string entries;
+  for (int i = 0; i < 100; ++i) entries += entry(i);
+  CHECK(error_of(open_torch_file(source_of(of_two_models(std::string(50'000, 'a'), entries)))) ==
+        containing("kTooLarge: memory: expected payloads that share "));
 }
 
 TEST_CASE("names are joined by dots, and what is no tensor is left aside") {
@@ -219,6 +267,25 @@ TEST_CASE("names are joined by dots, and what is no tensor is left aside") {
   CHECK(names_in(dict("U\1aNU\1bK\1U\1cF1.5\n")).empty());
   CHECK(names_in("N").empty());
   CHECK(names_in(call(global("collections", "OrderedDict"), "](U\3x.y" + t + "\x86" + "e"s) + "}b") == "x.y");
+}
+
+TEST_CASE("a pickle may be as much work as its bytes allow") {
+  const auto padded = [](const std::string& value, std::size_t size) {
+    return open(value + "F" + std::string(size - whole(value).size() - 3, '1') + "\n0");
+  };
+  for (const std::string last : {"N", "]"}) {
+    // Visits the list, five times the one in it and its ten items, and the last item.
+    const std::string value = "](]q\1(" + repeated_text("N", 10) + "e" + repeated_text("h\1", 4) + last + "e";
+    CHECK(padded(value, 57));
+    CHECK(error_of(padded(value, 56)) == containing("its pickle has the same containers over and over"));
+  }
+  // The tensors' names are "n....0" to "n....9"; those of lists and of tensors count.
+  const std::string names = "}T" + little_endian(1000, 4) + std::string(1000, 'n') + "](" + small_tensor() +
+                            "q\2" + repeated_text("h\2", 9) + "es";
+  constexpr std::size_t kBytes = 1000 + 10 * (2 + 1002);
+  CHECK(padded(names, kBytes / 8));
+  CHECK(error_of(padded(names, kBytes / 8 - 1)) ==
+        containing("its pickle has names that grow with the depth"));
 }
 
 struct BadFile {
@@ -334,12 +401,6 @@ TEST_CASE("a zip archive that torch did not write is refused") {
                      file.find("\x80\2]") + 3, file.find("\x80\2]") + 3)));
 }
 
-std::string repeated_text(const std::string& what, int times) {
-  std::string out;
-  for (int i = 0; i < times; ++i) out += what;
-  return out;
-}
-
 TEST_CASE(
     "containers in circles, deep ones and those that multiply are refused in time that the pickle bounds") {
   constexpr int kMany = 100'000;
@@ -417,6 +478,26 @@ TEST_CASE("what is written is read as the same tensors, in other orders of dimen
   CHECK(tensors.at("last").layout == TensorLayout{ScalarType::kBFloat16, {2, 3, 4, 5}, {0, 1, 2, 3}});
 }
 
+TEST_CASE("dimensions of size 0 count as 1 in strides, and those of size 1 as they are") {
+  const ByteSource file =
+      written(checkpoint_of({tensor_of("a", ScalarType::kInt8, {3, 0}, source_of("")),
+                             tensor_of("b", ScalarType::kInt8, {2, 1}, source_of("xy"))}));
+  const auto pickle = unpickle(*open_torch_archive(file).value().find(kTorchPickle), 0);
+  REQUIRE_MESSAGE(pickle, pickle.error().message);
+  for (const UnpickledTensor& each : pickle->tensors) CHECK(each.strides == std::vector<std::uint64_t>{1, 1});
+}
+
+TEST_CASE("a dict gets 1000 tensors at once, and after that none or more") {
+  std::vector<CheckpointTensor> tensors;
+  for (int i = 0; i < 1001; ++i) {
+    tensors.push_back(tensor_of(std::to_string(i), ScalarType::kInt8, {0}, ByteSource()));
+    if (i < 998) continue;
+    const ByteSource file = written(checkpoint_of(tensors));
+    const std::string pickle = text_of(*open_torch_archive(file).value().find(kTorchPickle));
+    CHECK(pickle.ends_with("u(u.") == (tensors.size() == 1000));
+  }
+}
+
 TEST_CASE("tensors that are the same bytes share a storage, unless their types differ") {
   const ByteSource data = source_of(kEight);
   const ByteSource file = written(checkpoint_of({
@@ -456,6 +537,9 @@ TEST_CASE("a checkpoint that torch has no tensors for is refused before anything
     return one({"e", "U8", std::nullopt, source_of(""), shape});
   };
   CHECK(without_elements({0, kHalf}));
+  CHECK(without_elements({0, 2 * kHalf - 1}));
+  CHECK(error_of(without_elements({kHalf, 8})) == containing("has 0 bytes, expected those of uint8 [4611"));
+  CHECK(one({"f", "F4", std::nullopt, source_of("x"), std::vector<std::uint64_t>()}));
   for (const std::vector<std::uint64_t>& shape :
        {std::vector<std::uint64_t>{0, 2 * kHalf}, std::vector<std::uint64_t>{0, 5, kHalf, 8}}) {
     CHECK(error_of(without_elements(shape)) ==

@@ -108,6 +108,7 @@ TEST_CASE("every instruction that makes numbers, texts and containers is known")
       {"Vq\n", "'q'"},
       {"S'q'\n", "'q'"},
       {"S\"q\"\n", "'q'"},
+      {"S''\n", "''"},
       {"C\1q", "other"},
       {"B\1\0\0\0q"s, "other"},
       {"\x8e\1\0\0\0\0\0\0\0q"s, "other"},
@@ -132,6 +133,9 @@ TEST_CASE("every instruction that makes numbers, texts and containers is known")
       {"K\1NN00", "1"},
       {"K\1(K\2K\3" + "1"s, "1"},
       {"K\1(0", "1"},
+      {"(K\1K\2"
+       "0l"s,
+       "[1]"},
       {"K\1" + "2\x86"s, "(1 1)"},
       {"]q\5K\1ah\5\x86", "([1] [1])"},
       {"]r\5\1\0\0K\1aj\5\1\0\0\x86"s, "([1] [1])"},
@@ -141,10 +145,13 @@ TEST_CASE("every instruction that makes numbers, texts and containers is known")
       {kOrderedDict + ")\x81", "{}"},
       {kOrderedDict + "](K\1K\2\x86" + "e\x85R", "{1 2}"},
       {kOrderedDict + "}K\1K\2s\x85R", "{1 2}"},
+      {kOrderedDict + "](K\1K\2e\x85\x85R", "{1 2}"},
       {kOrderedDict + ")R(K\1K\2u", "{1 2}"},
       {kOrderedDict + ")RK\1b", "{}"},
       {global("collections", "Counter") + "}K\1K\2s\x85R", "{1 2}"},
       {global("collections", "defaultdict") + global("__builtin__", "dict") + "\x85R", "{}"},
+      {global("collections", "defaultdict") + "N}K\1K\2s\x86R", "{1 2}"},
+      {global("collections", "defaultdict") + ")R", "{}"},
       {global("torch", "Size") + "K\1K\2\x86\x85R", "(1 2)"},
       {global("__builtin__", "set") + "](K\1e\x85R", "[1]"},
       {global("builtins", "frozenset") + ")R", "[]"},
@@ -190,9 +197,17 @@ TEST_CASE("parameters, buffers and tensors with attributes are the tensors that 
                tuple(storage("FloatStorage", "0", 2) + integer(0) + numbers({2}) + numbers({1}) + "\x89" +
                      dict("")) +
                dict(""));
+  const std::string parts = storage("FloatStorage", "0", 2) + integer(0) + numbers({2}) + numbers({1});
+  const std::string of_type = call(global("torch._tensor", "_rebuild_from_type_v2"),
+                                   global("torch._utils", "_rebuild_tensor_v2") +
+                                       global("torch.nn.parameter", "Parameter") + tuple(parts));
   for (const std::string& value :
        {small_tensor(), call(global("torch._utils", "_rebuild_parameter"), small_tensor() + "\x88}"),
-        call(global("torch.nn.parameter", "Buffer"), small_tensor()), attributes}) {
+        call(global("torch.nn.parameter", "Buffer"), small_tensor()), attributes, of_type,
+        call(global("torch._utils", "_rebuild_tensor"), parts),
+        call(global("torch._utils", "_rebuild_tensor_v3"), parts + "\x89}" + global("torch", "float32")),
+        tensor(storage("FloatStorage", "0", 2), 0, std::vector<std::int64_t>(64, 1),
+               std::vector<std::int64_t>(64, 1))}) {
     CHECK(value_of(value) == "tensor 0");
   }
 }
