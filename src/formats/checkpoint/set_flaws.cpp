@@ -107,7 +107,6 @@ std::optional<Error> flaw_of_set(const SetPlace& place, FileKind kind,
   if (auto error = misplaced(place, kind, members)) return error;
   std::uint64_t next = 1;
   for (const SetMember& member : members) {
-    if (member.number > next) break;
     if (member.number == next) ++next;
   }
   if (next <= place.count) {
