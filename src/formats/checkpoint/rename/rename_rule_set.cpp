@@ -173,7 +173,7 @@ std::string NamePattern::filled(const std::vector<std::string_view>& runs) const
 
 const RenameRule* RenameRuleSet::find(std::string_view name, std::vector<std::string_view>& runs) const {
   std::size_t end = rules.size();
-  if (patterns_.size() < rules.size() && name.find('*') == std::string_view::npos) {
+  if (name.find('*') == std::string_view::npos) {
     const auto literal = rules_by_pattern_.find(name);
     if (literal != rules_by_pattern_.end()) end = literal->second;
   }
