@@ -2,7 +2,6 @@
 #include "formats/checkpoint/checkpoint_folder.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -26,11 +25,11 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The names of weights in the order in which transformers looks for them.
-constexpr std::array<std::string_view, 4> kPreferred = {"model.safetensors", "model.safetensors.index.json",
-                                                        "pytorch_model.bin", "pytorch_model.bin.index.json"};
+constexpr std::string_view kPreferred[] = {"model.safetensors", "model.safetensors.index.json",
+                                           "pytorch_model.bin", "pytorch_model.bin.index.json"};
 /// The endings of other names that weights have. An index stands for the files that it names.
-constexpr std::array<std::string_view, 2> kIndexEndings = {".safetensors.index.json", ".bin.index.json"};
-constexpr std::array<std::string_view, 5> kEndings = {".safetensors", ".gguf", ".ptd", ".pth", ".bin"};
+constexpr std::string_view kIndexEndings[] = {".safetensors.index.json", ".bin.index.json"};
+constexpr std::string_view kEndings[] = {".safetensors", ".gguf", ".ptd", ".pth", ".bin"};
 /// The beginning of names of weights that end in .bin, as optimizers and tokenizers are in such files too.
 constexpr std::string_view kBin = "pytorch_model";
 
