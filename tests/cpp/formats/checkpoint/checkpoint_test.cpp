@@ -169,6 +169,10 @@ TEST_CASE("floating-point tensors are converted by the last rule that they match
   CHECK(text_of(checkpoint.tensors[1].data) == std::string("\0\0\0\0\0\0\xf0\x3f", 8));
   CHECK(text_of(checkpoint.tensors[2].data) == one);
   CHECK(describe_tensor_data(checkpoint));
+  const ByteSource norm = checkpoint.tensors[1].data;
+  REQUIRE(convert(checkpoint, {{"*.norm", ScalarType::kFloat64}}));
+  CHECK(checkpoint.tensors[0].layout->scalar_type == ScalarType::kBFloat16);
+  CHECK(checkpoint.tensors[1].data.offset_in(norm) == 0);  // it has this type
   CHECK(error_of(convert(checkpoint, {{"*", ScalarType::kInt8}})) ==
         containing("kInvalidArgument: expected a floating-point type to convert to, found int8"));
   CHECK(error_of(convert(checkpoint, {{"b*", ScalarType::kFloat16}})) ==

@@ -63,6 +63,9 @@ TEST_CASE("each member of params.json has its value from config.json, or what tr
         "\"rope_scale_factor\": 32, \"high_freq_factor\": 4}\n");
   CHECK(json_of("llama", join(kCounts, R"("rope_parameters": {"rope_theta": 20000, "type": "default"})"))
             .ends_with("\"rope_theta\": 20000, \"use_scaled_rope\": false}\n"));
+  CHECK(json_of("llama", join(kCounts, "\"rope_scaling\": null")) == json_of("llama", kCounts));
+  CHECK(exactly(json_of("llama", join(kCounts, "\"head_dim\": 2147483647"))) ==
+        containing("\"head_dim\": 2147483647, "));
 }
 
 TEST_CASE("each known model has the settings that ExecuTorch needs for it, and others have none") {

@@ -7,14 +7,17 @@
 #include <string>
 #include <vector>
 
+#include "core/base/text.h"
 #include "etstream/tensor_data.h"
 #include "etstream/verify.h"
 #include "etstream/write.h"
+#include "formats/checkpoint/set_flaws.h"
 #include "formats/checkpoint/shard_name.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_sources.h"
 #include "test_tensor_files.h"
+#include "test_torch_files.h"
 
 namespace etstream::weight_sets_test {
 namespace {
@@ -83,6 +86,9 @@ TEST_CASE("the name of a file says which of how many it is") {
            {"./a/model-00001-of-000163.safetensors", 1, 163, "a/model-00003-of-000163.safetensors"},
            {"model-00001-of-00004.fp16.safetensors", 1, 4, "model-00003-of-00004.fp16.safetensors"},
            {"m_1-of-3.gguf", 1, 3, "m_3-of-3.gguf"},
+           {"-9-of-19.gguf", 9, 19, "-3-of-19.gguf"},
+           {"w-000000001-of-000000002.ptd", 1, 2, "w-000000003-of-000000002.ptd"},
+           {"w--of-3.ptd", 0, 0, ""},
            {"w-00001-of-00001.ptd", 0, 0, ""},
            {"w-00004-of-00003.ptd", 0, 0, ""},
            {"w-00001-of-0000x.ptd", 0, 0, ""},
@@ -112,6 +118,7 @@ TEST_CASE("the first file of a GGUF set stands for all, and no other one does") 
   CHECK(folder.open({"m-00001-of-00003.gguf"}) == "t0t1t2");
   CHECK(folder.open({""}) == "t0t1t2");
   CHECK(folder.open({"m-00003-of-00003.gguf", "m-00001-of-00003.gguf", "m-00002-of-00003.gguf"}) == "t2t0t1");
+  CHECK(folder.open({"m-00001-of-00003.gguf", "m-00001-of-00003.gguf"}) == "t0t1t2t0");
   const std::string second = folder / "m-00002-of-00003.gguf";
   CHECK(folder.open({"m-00002-of-00003.gguf"}) ==
         "kInvalidArgument: " + second + ": is file 2 of 3 of a set, and " +
@@ -158,6 +165,95 @@ TEST_CASE("GGUF files whose names say nothing are found if nothing else can be m
   CHECK(doctest::String(folder.open({"part1.gguf"}).c_str()) ==
         containing("part1.gguf: is file 1 of 3 of a set, and " + (folder / "part2.gguf") + " and " +
                    (folder / "part4.gguf") + " may both be file 2"));
+  CHECK(doctest::String(folder.open({"part1.gguf", "part2.gguf", "part4.gguf", "part3.gguf"}).c_str()) ==
+        containing("part4.gguf: is file 2 of 3 of a set, as " + (folder / "part2.gguf") +
+                   " is; give one of both"));
+}
+
+TEST_CASE("GGUF files of one set have names that differ in one number, and say that they are of the set") {
+  const Folder numbers;
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    numbers.put(std::to_string(i + 1) + ".gguf", split_gguf(i, 10, 10));
+  }
+  CHECK(numbers.open({"1.gguf"}) == "t0t1t2t3t4t5t6t7t8t9");
+  struct Row {
+    std::string first;
+    std::string second;
+    std::string content = split_gguf(1, 2, 2);
+  };
+  for (const Row& row : {Row{"part.gguf", "part2.gguf"}, Row{"part1.gguf", "part.gguf"}, Row{"1", "2.gguf"},
+                         Row{"part1.gguf", "part1.gguf.gguf"}, Row{"part1.gguf.gguf", "part1.gguf"},
+                         Row{"part1.gguf", "part2.gguf", split_gguf(1, 2, 3)},
+                         Row{"part1.gguf", "part2.gguf", one_tensor("x")},
+                         Row{"m-00000-of-00002.gguf", "m-00001-of-00002.gguf"}}) {
+    CAPTURE(row.first);
+    CAPTURE(row.second);
+    const Folder folder;
+    folder.put(row.first, split_gguf(0, 2, 2));
+    folder.put(row.second, row.content);
+    CHECK(doctest::String(folder.open({row.first}).c_str()) ==
+          containing(row.first + ": is file 1 of 2 of a set, and file 2 is not given"));
+  }
+}
+
+TEST_CASE("an error that is about no file is returned, and is no problem of a set") {
+  const Folder folder;
+  const auto interrupted = [&](const std::string& given, const std::string& name) {
+    const OpenFile open_file = [&](const std::string& path) -> Result<ByteSource> {
+      if (path.ends_with(name)) return Error{ErrorCode::kInterrupted, "not now"};
+      return ByteSource::file(path);
+    };
+    return error_of(find_weights({folder / given}, {.open_file = open_file}));
+  };
+  std::filesystem::create_directory(folder / "several");
+  for (const std::string in : {"", "several/"}) {
+    folder.put(in + "part1.gguf", split_gguf(0, 2, 2));
+    folder.put(in + "part2.gguf", split_gguf(1, 2, 2));
+  }
+  folder.put("m-00001-of-00002.gguf", split_gguf(0, 2, 2));
+  folder.put("m-00002-of-00002.gguf", split_gguf(1, 2, 2));
+  folder.put("a.safetensors", one_tensor("a"));
+  folder.put("i.index.json", R"({"weight_map": {"a": "a.safetensors"}})");
+  CHECK(interrupted("part1.gguf", "part2.gguf") == exactly("kInterrupted: not now"));
+  CHECK(interrupted("several", "part2.gguf") == exactly("kInterrupted: not now"));
+  CHECK(interrupted("m-00001-of-00002.gguf", "m-00002-of-00002.gguf") == exactly("kInterrupted: not now"));
+  CHECK(interrupted("i.index.json", "a.safetensors") == exactly("kInterrupted: not now"));
+  CHECK(interrupted("a.safetensors", "i.index.json") == exactly("kInterrupted: not now"));
+}
+
+TEST_CASE("a folder that can't be listed is a problem only of files that others of it may belong to") {
+  const auto opened = [](const std::string& content) {
+    return error_of(open_checkpoints(
+        {"/gone/1"},
+        {.open_file = [&](const std::string&) -> Result<ByteSource> { return source_of(content); }}));
+  };
+  CHECK(opened(split_gguf(0, 2, 2)) ==
+        containing("/gone/: cannot list the folder: No such file or directory"));
+  CHECK(opened(one_tensor("a")) == "no error");
+}
+
+TEST_CASE("files of torch.save that an index names are a set too") {
+  const Folder folder;
+  for (const std::string name : {"a", "b"}) {
+    folder.put(name + ".bin",
+               torch_file(pickled::whole(pickled::dict(pickled::text(name) + pickled::small_tensor())),
+                          {{"data/0", "01234567"}}));
+  }
+  folder.put("x.bin.index.json", R"({"weight_map": {"a": "a.bin", "b": "b.bin"}})");
+  CHECK(folder.open({"x.bin.index.json"}) == "ab");
+  CHECK(folder.open({""}) == "ab");
+  CHECK(doctest::String(folder.open({"a.bin"}).c_str()) ==
+        containing("a.bin: is file 1 of 2 of a set, and " + (folder / "b.bin") + " is not given; give " +
+                   (folder / "x.bin.index.json")));
+}
+
+TEST_CASE("only a file of torch.save with a number in its name is a part for model parallelism") {
+  CHECK(flaw_of_parallel_part("consolidated.01.pth"));
+  for (const char* const other : {"consolidated.00.pth", "consolidated.pth", "consolidated..pth", "a.pth",
+                                  "consolidated.01.bin", "consolidated.0x.pth"}) {
+    CAPTURE(other);
+    CHECK_FALSE(flaw_of_parallel_part(other));
+  }
 }
 
 TEST_CASE("a set has as many tensors as it says") {
@@ -245,6 +341,7 @@ TEST_CASE("a file that an index beside it names among others is a part, whatever
                    (folder / "x.safetensors.index.json")));
   CHECK(folder.open({"one.safetensors", "two.safetensors"}) == "ab");
   CHECK(folder.open({"whole.safetensors"}) == "c");
+  CHECK(folder.open({"whole.safetensors", "./whole.safetensors"}) == "cc");
 }
 
 TEST_CASE("an index is complete if each file is there with the tensors that it lists") {
@@ -262,6 +359,11 @@ TEST_CASE("an index is complete if each file is there with the tensors that it l
   };
   CHECK(verified(index("2")) == "ok");
   CHECK(verified(index("2.0")) == "ok");
+  CHECK(verified(index("-1")) == "ok");
+  for (const std::string none : {"0", "0.0"}) {
+    CHECK(verified(index(none)) ==
+          containing("expected 0 bytes of tensors, as its total_size says, found 2"));
+  }
   CHECK(verified(index("\"?\"")) == "ok");
   CHECK(verify(folder / "i.json")->files.size() == 3);
   CHECK(verified(index("3")) ==
@@ -273,6 +375,7 @@ TEST_CASE("an index is complete if each file is there with the tensors that it l
   index("2");
   folder.put("b.safetensors", one_tensor("a"));
   CHECK(verified(folder / "i.json") == containing("expected tensor 'b' in "));
+  CHECK(verify(folder / "i.json")->errors.size() == 1);  // its total_size says nothing then
   folder.put("a.safetensors", one_tensor("b"));
   CHECK(verified(folder / "i.json") ==
         containing("expected tensor 'a' in " + (folder / "a.safetensors") +
@@ -298,16 +401,38 @@ TEST_CASE("an index of one file that lacks many tensors has a hundred problems a
   CHECK(found->errors.size() == 100);
 }
 
+TEST_CASE("each of several indexes has a hundred problems at most") {
+  const Folder folder;
+  folder.put("a.safetensors", one_tensor("a"));
+  const auto index = [&](const std::string& name, int count, const std::string& file) {
+    std::string map;
+    for (int i = 0; i < count; ++i) {
+      const std::string number = std::to_string(i);
+      map +=
+          text(R"({}"{}": "{}")", i == 0 ? "" : ", ", number, file.empty() ? number + ".safetensors" : file);
+    }
+    return folder.put(name, R"({"weight_map": {)" + map + "}}");
+  };
+  const auto found =
+      find_weights({index("1.json", 1, ""), index("2.json", 120, ""), index("3.json", 120, "a.safetensors")});
+  REQUIRE_MESSAGE(found, found.error().message);
+  CHECK(found->problems.size() == 201);
+}
+
 TEST_CASE("a folder stands for what transformers loads from it, or for its only weights") {
   const Folder folder;
   const auto refused = [&] { return doctest::String(folder.open({""}).c_str()); };
   CHECK(refused() == containing("is a folder without weights: expected model.safetensors"));
   folder.put("README.md", "text");
+  folder.put("other.bin.index.json", "{}");
   folder.put("model.gguf", split_gguf(0, 1, 1));
   CHECK(folder.open({""}) == "t0");
   folder.put("weights.ptd", tensor_data("a"));
   CHECK(refused() == containing("is a folder with weights of several kinds or models: "));
   CHECK(refused() == containing("model.gguf, weights.ptd; give one of them"));
+  folder.put("w-1-of-2.ptd", tensor_data("a"));
+  folder.put("w-2-of-2.ptd", tensor_data("b"));
+  CHECK(refused() == containing("w-1-of-2.ptd (the first of 2)"));
   folder.put("consolidated.safetensors", one_tensor("c"));
   folder.put("model-00001-of-00001.safetensors", one_tensor("d"));
   folder.put("model.safetensors.index.json", R"({"weight_map": {"d": "model-00001-of-00001.safetensors"}})");

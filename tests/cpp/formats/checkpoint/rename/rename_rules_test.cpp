@@ -150,13 +150,21 @@ TEST_CASE("rules do not make many times as much of the tensors") {
   names.resize(100);
   checkpoint = checkpoint_of(names);
   CHECK(apply(rules_of("{\"*\": [" + targets + "]}"), checkpoint));
+  // The old tensor counts as 257 bytes, and the new one as 256 more than its name has.
+  const auto renamed_to = [](std::size_t length) {
+    Checkpoint one = checkpoint_of({"a"});
+    return error_of(apply(rules_of(R"({"a": ")" + std::string(length, 'x') + "\"}"), one));
+  };
+  constexpr std::size_t kMost = (std::size_t{8} << 20) + 16 * 257 - 256;
+  CHECK(renamed_to(kMost) == "no error");
+  CHECK(renamed_to(kMost + 1) == containing("kTooLarge: rule 'a': expected new names of at most 16 times"));
 }
 
 TEST_CASE("a name is compared with at most 1024 patterns") {
   const auto rules = [](int patterns) {
     std::string out = R"({"a": "b")";
     for (int i = 0; i < patterns; ++i) out += ", \"" + std::to_string(i) + ".*\": null";
-    return RenameRules::read(source_of(out + "}"));
+    return RenameRules::read(source_of(out + R"(, "b": "c"})"));
   };
   CHECK(rules(1024));
   CHECK(error_of(rules(1025)) ==
@@ -186,6 +194,10 @@ TEST_CASE("a tensor is cut along its first dimension") {
                 {4}) == "a uint8 [4]=abcd; b uint8 [4]=egfh");
   CHECK(made_of(R"({"t": {"split": ["a", "b"]}})", byte_tensor("t", {0, 2})) ==
         "a uint8 [0, 2]=; b uint8 [0, 2]=");
+  CHECK(made_of(R"({"t": {"split": [{"key": "a", "rows": 0}, "b"]}})", byte_tensor("t", {1, 2})) ==
+        "a uint8 [0, 2]=; b uint8 [1, 2]=ab");
+  CHECK(made_of(R"({"t": {"split": [{"key": "a", "rows": "columns"}, "b"]}})", byte_tensor("t", {2, 0})) ==
+        "a uint8 [0, 0]=; b uint8 [2, 0]=");
 }
 
 TEST_CASE("rows that can't be cut as the rule says are an error") {
@@ -207,6 +219,9 @@ TEST_CASE("rows that can't be cut as the rule says are an error") {
   CHECK(made_of(halves, byte_tensor("t", {})) ==
         "kInvalidArgument: " + place + "expected rows, found uint8 []");
   CheckpointTensor tensor = byte_tensor("t", {2, 3});
+  tensor.layout->sizes = {2, -1};
+  CHECK(made_of(R"({"t": {"split": [{"key": "a", "rows": "columns"}, "b"]}})", tensor) ==
+        "kInvalidArgument: " + place + "expected rows and columns, found uint8 [2, -1]");
   tensor.layout->dim_order = {1, 0};
   CHECK(made_of(halves, tensor) ==
         "kUnsupported: " + place + "expected rows that lie one after another, found them in another order");
@@ -246,6 +261,13 @@ TEST_CASE("rows are interleaved in heads of the size that the options give, or c
       "and num_attention_heads; give it with head_dim";
   CHECK(with_config("{}") == unknown);
   CHECK(with_config("[4]") == unknown);
+  CHECK(with_config(R"({"head_dim": 0})") == unknown);
+  CHECK(with_config(R"({"num_attention_heads": 2})") == unknown);
+  CHECK(with_config(R"({"hidden_size": 8})") == unknown);
+  CHECK(
+      with_config(R"({"head_dim": 2147483647})") ==
+      "kInvalidArgument: memory: tensor 't', rule 't': its 8 rows are not whole heads of 2147483647 rows, an "
+      "even number");
   CHECK(with_config(R"({"num_attention_heads": 3, "hidden_size": 8})") == unknown);
   CHECK(with_config(R"({"num_attention_heads": 0, "hidden_size": 8})") == unknown);
   CHECK(with_config(R"({"head_dim": -4})") == unknown);
@@ -299,6 +321,7 @@ TEST_CASE("rules that no tensor matched and tensors without a rule are reported"
   CHECK(apply(rules_of(R"({"b.*": null})"), checkpoint)->left_over_keys ==
         std::vector<std::string>{"a", "c"});
   checkpoint = checkpoint_of({"a"});
+  CHECK(apply(rules_of(R"({"no": null})"), checkpoint)->unmatched_rules == std::vector<std::string>{"no"});
   CHECK(apply(RenameRules(), checkpoint)->left_over_keys == std::vector<std::string>{"a"});
 }
 
@@ -346,7 +369,8 @@ TEST_CASE("what is not an object of rules is an error with its line") {
   }
   CHECK(error_of(RenameRules::read(repeated(' ', (std::uint64_t{64} << 20) + 1))) ==
         containing("kTooLarge: fill: expected rules of at most 64.0 MiB, found 64.0 MiB"));
-  CHECK(error_of(RenameRules::read(failing(10, 0))) == containing("the disk is on fire"));
+  CHECK(error_of(RenameRules::read(failing(std::uint64_t{64} << 20, 0))) ==
+        containing("the disk is on fire"));
 }
 
 TEST_CASE("each ready-made map can be applied, and reports the rules that met nothing") {
