@@ -15,6 +15,7 @@
 #include "file_bytes.h"
 #include "formats/bpte/segmented_bundle_file.h"
 #include "golden_bundles.h"
+#include "program_generated.h"
 #include "test_errors.h"
 
 namespace etstream::segmented_bundle_test {
@@ -30,12 +31,12 @@ std::string converted(const std::string& file, BundleFormat to, bool hash = true
   return written(*layout);
 }
 
-/// Returns the real program with a test case whose tensors are large enough for segments.
-BundledProgram large_bundle() {
-  static const std::string data = patterned(40'000);
+/// Returns the real program with a test case whose tensors, of `size` bytes, are large enough for segments.
+BundledProgram large_bundle(std::int32_t size = 40'000) {
+  const std::string data = patterned(static_cast<std::size_t>(size));
   BundledProgram bundle;
   bundle.program = source_of(real_program());
-  const Tensor large{ScalarType::kUInt8, {40'000}, {0}, source_of(data)};
+  const Tensor large{ScalarType::kUInt8, {size}, {0}, source_of(data)};
   const Tensor small{ScalarType::kUInt8, {100}, {0}, source_of(data).slice(0, 100).value()};
   bundle.method_test_suites = {{"forward", {{{large, small}, {std::int64_t{3}, large}}}}};
   return bundle;
@@ -71,6 +72,10 @@ TEST_CASE("any alignment of the program survives, and a segmented bundle is what
     REQUIRE(layout);
     const std::string original = written(*layout);
     CHECK(converted(converted(original, kSegmented), BundleFormat::kBp08) == original);
+    // A smaller one is not told from that which the program has by chance.
+    if (alignment < 64) continue;
+    const auto same = plan(bundle, {.format = kSegmented, .program_alignment = alignment, .unchecked = true});
+    CHECK(converted(original, kSegmented) == written(same.value()));
   }
   CHECK(converted(written(plan(bundle, {.unchecked = true}).value()), kSegmented) == segmented(bundle));
 }
@@ -88,6 +93,118 @@ TEST_CASE("a bundle in flatc's order keeps its own bytes") {
   const std::string between = converted(other, kSegmented);
   CHECK(converted(between, BundleFormat::kBp08) == other);
   CHECK(errors_of(between).empty());
+}
+
+/// Returns a bundle in flatc's order whose input and output share their bytes, the last of the file.
+std::string sharing_bundle() {
+  namespace bp = bundled_program;
+  flatbuffers::FlatBufferBuilder builder;
+  const auto bytes = [&](std::size_t size) {
+    return builder.CreateVector(std::vector<std::uint8_t>(size, static_cast<std::uint8_t>(size)));
+  };
+  const std::vector<std::int32_t> sizes[] = {{40'000}, {20'000}};
+  const auto value = [&](std::size_t i, auto data) {
+    const auto order = builder.CreateVector(std::vector<std::uint8_t>{0});
+    const auto tensor =
+        bp::CreateTensor(builder, scalar_type::ScalarType_BYTE, builder.CreateVector(sizes[i]), data, order);
+    return bp::CreateValue(builder, bp::ValueUnion_Tensor, tensor.Union());
+  };
+  const auto shared = bytes(40'000);
+  const auto inputs = builder.CreateVector(std::vector{value(0, shared), value(1, bytes(20'000))});
+  const auto outputs = builder.CreateVector(std::vector{value(0, shared)});
+  const auto cases =
+      builder.CreateVector(std::vector{bp::CreateBundledMethodTestCase(builder, inputs, outputs)});
+  const auto suite = bp::CreateBundledMethodTestSuite(builder, builder.CreateString("forward"), cases);
+  const auto suites = builder.CreateVector(std::vector{suite});
+  bp::FinishBundledProgramBuffer(builder, bp::CreateBundledProgram(builder, 2, suites, bytes(1)));
+  return finished(builder);
+}
+
+TEST_CASE("a bundle whose tensors share their bytes comes back, and what is kept of it has no payload") {
+  const std::string other = sharing_bundle();
+  const std::string between = converted(other, kSegmented, false);
+  const auto restored = BundledProgramFile::open(file_of(between))->plan_as(BundleFormat::kBp08, true);
+  REQUIRE(restored);
+  CHECK(written(*restored) == other);
+  CHECK(restored->payload_size == other.size());
+  for (const Extent& extent : restored->extents) CHECK(extent.alignment == 1);
+  const auto opened = SegmentedBundleFile::open(file_of(between));
+  REQUIRE(opened);
+  REQUIRE(opened->directory().segments.size() == 5);
+  CHECK(opened->directory().segments[4].size == other.size() - 40'000 - 20'000 - 1);
+}
+
+TEST_CASE("an original file whose parts are not there is found") {
+  const std::string file = converted(sharing_bundle(), kSegmented, false);
+  const auto behind = [&](std::size_t table, std::size_t slot) {
+    const std::size_t field = field_of(file, table, slot);
+    return field + get_at<std::uint32_t>(file, field);
+  };
+  const std::size_t original = behind(get_at<std::uint32_t>(file, 0), 16);
+  const std::size_t metadata = field_of(file, original, 4);
+  const std::size_t payloads = behind(original, 6);
+  const auto error_after = [&](std::size_t at, auto value) {
+    std::string spoilt = file;
+    put_at(spoilt, at, value);
+    return error_of(BundledProgramFile::open(file_of(spoilt)));
+  };
+  REQUIRE(get_at<std::uint32_t>(file, payloads) == 3);
+  const auto last = get_at<std::uint64_t>(file, payloads + 36);
+  const std::string start = text("kCorrupt: bad: offset {}: expected ", original);
+  const std::string parts = start + "an original file of less than 5 segments, found metadata in segment ";
+  CHECK(error_after(metadata, 5U) == exactly(parts + "5, and 3 payloads"));
+  CHECK(error_after(payloads, 5U) == exactly(parts + "4, and 5 payloads"));
+  const std::string order = start + "payloads of an original file in order, inside it, of segments below 5, ";
+  const auto first = get_at<std::uint64_t>(file, payloads + 4);
+  CHECK(error_after(payloads + 12, 5U) == exactly(order + text("found payload 0 at {} of segment 5", first)));
+  CHECK(error_after(payloads + 20, first) ==
+        exactly(order + text("found payload 1 at {} of segment {}", first,
+                             get_at<std::uint32_t>(file, payloads + 28))));
+  CHECK(error_after(payloads + 36, last + 1) ==
+        exactly(order + text("found payload 2 at {} of segment 1", last + 1)));
+}
+
+TEST_CASE("metadata may end where the segments begin, and a bundle without a program has it nowhere") {
+  std::string file = segmented(large_bundle(), false);
+  const std::string errors = errors_of(file);
+  put_at(file, 16, get_at<std::uint64_t>(file, 24));
+  CHECK(errors_of(file) == errors);
+  flatbuffers::FlatBufferBuilder builder;
+  bundled_program::FinishBundledProgramBuffer(builder, bundled_program::CreateBundledProgram(builder, 2));
+  CHECK(BundledProgramFile::open(file_of(finished(builder)))->program_offset() == 0);
+}
+
+TEST_CASE("a plan of a segmented bundle says what lies where, and tensors from 16 KiB on have segments") {
+  BundledProgram bundle = large_bundle(16'384);
+  bundle.method_test_suites[0].test_cases[0].inputs.push_back(
+      std::get<Tensor>(large_bundle(16'383).method_test_suites[0].test_cases[0].inputs[0]));
+  const auto layout = plan(bundle, {.format = kSegmented, .unchecked = true});
+  REQUIRE(layout);
+  std::string found;
+  for (const Extent& extent : layout->extents) {
+    if (layout->label(extent) != "metadata")
+      found += text("{} {}, ", layout->label(extent), extent.alignment);
+  }
+  CHECK(found ==
+        "header 1, Tensor.data 16, Tensor.data 16, padding 1, program 16384, padding 1, Tensor.data 64, "
+        "Tensor.data 64, directory 1, ");
+  CHECK(layout->payload_size == layout->size - layout->metadata_size);
+}
+
+TEST_CASE("each segment of the program that has bytes is a part with a hash of its own") {
+  const auto parts_of = [](const std::string& program) {
+    BundledProgram bundle;
+    bundle.program = source_of(program);
+    return SegmentedBundleFile::open(file_of(segmented(bundle)))->directory().parts.size();
+  };
+  std::string program = real_program();
+  put_at(program, 16, get_at<std::uint64_t>(program, 24));  // so that the segment begins where that ends
+  CHECK(parts_of(program) == 2);
+  auto* const segment = program::GetMutableProgram(program.data())->mutable_segments()->GetMutableObject(0);
+  REQUIRE(segment->mutate_size(1));
+  CHECK(parts_of(program) == 2);
+  REQUIRE(segment->mutate_size(0));
+  CHECK(parts_of(program) == 1);
 }
 
 TEST_CASE("a segmented bundle is read as the BP08 bundle of the same content is") {
@@ -156,9 +273,12 @@ TEST_CASE("without hashes the file has none, and verify says so") {
 }
 
 TEST_CASE("bytes in the padding are found without hashes too") {
-  const std::string file = segmented(large_bundle(), false);
-  const auto places = read_segmented_bundle_header(file_of(file)).value().extended;
-  for (const std::uint64_t at : {places.program_size, places.segment_base_offset - 1}) {
+  const std::string file = segmented(large_bundle(40'001), false);
+  const auto header = read_segmented_bundle_header(file_of(file)).value();
+  const auto& places = header.extended;
+  const std::uint64_t end = places.segment_base_offset + places.segment_data_size;
+  for (const std::uint64_t at : {places.program_size, places.segment_base_offset - 1, end - 40'002, end,
+                                 header.directory_offset - 1}) {
     CAPTURE(at);
     std::string spoilt = file;
     REQUIRE(spoilt[at] == '\0');
@@ -198,26 +318,60 @@ TEST_CASE("each thing that is wrong with header or directory has its own error")
       seal(file);
     };
   };
+  const std::string good = segmented(large_bundle());
+  const std::size_t directory = directory_of(good);
+  const std::size_t base = get_at<std::uint64_t>(good, 24);
+  const auto put_both = [&](std::uint64_t offset) {  // of a directory up to the end of the file
+    return [=, size = good.size()](std::string& file) {
+      put_at(file, 40, offset);
+      put_at(file, 48, size - offset);
+    };
+  };
+  const auto at = [](std::size_t offset, const std::string& expected) {
+    return text("bad: offset {}: segmented bundle: expected {}", offset, expected);
+  };
+  const auto extended = [](std::size_t offset, const std::string& expected) {
+    return text("bad: offset {}: extended header: expected {}", offset, expected);
+  };
+  const std::string behind = "a directory behind the metadata that ends the file's ";
+  const std::string zeros = "zeros, which are reserved, found others";
+  const std::string apart = "parts in order and apart, inside their segments, found ";
   const std::vector<Row> rows = {
       {"header too short", put(std::size_t{12}, std::uint32_t{32}),
-       "an extended header of at least 64 bytes"},
-      {"reserved", put(std::size_t{8 + 50}, std::uint8_t{1}), "zeros, which are reserved"},
-      {"metadata beyond the end", put(std::size_t{16}, std::uint64_t{1} << 40), "a program size inside"},
-      {"base inside the metadata", put(std::size_t{24}, std::uint64_t{80}), "expected segments"},
-      {"segments beyond the end", put(std::size_t{32}, std::uint64_t{1} << 62), "expected segments"},
-      {"directory beyond the end", put(std::size_t{40}, std::uint64_t{1} << 62),
-       "a directory behind the metadata"},
-      {"directory too small", put(std::size_t{48}, std::uint64_t{8}), "a directory behind the metadata"},
-      {"magic", put_in_directory(0, std::uint32_t{0}), "the directory's magic"},
-      {"version", put_in_directory(4, std::uint32_t{2}), "directory version 1, found 2"},
-      {"too many segments", put_in_directory(8, ~std::uint32_t{0}), "a directory of"},
-      {"unknown flag", put_in_directory(16, std::uint32_t{3}), "zeros, which are reserved"},
-      {"segments overlap", put_in_directory(64 + 64, std::uint64_t{100}), "segment 1 from offset"},
-      {"segment beyond the end", put_in_directory(64, ~std::uint64_t{0}), "segment 0 from offset"},
-      {"sizes differ", put_in_directory(64 + 16, std::uint64_t{1}), "segment 0 from offset"},
-      {"reserved in a segment", put_in_directory(64 + 24, std::uint32_t{7}), "zeros, which are reserved"},
-      {"reserved behind a segment's hash", put_in_directory(64 + 48, std::uint8_t{7}),
-       "zeros, which are reserved"},
+       at(12, "an extended header of at least 64 bytes, found 32")},
+      {"reserved", put(std::size_t{8 + 50}, std::uint8_t{1}), at(56, zeros)},
+      {"reserved at the end", put(std::size_t{8 + 63}, std::uint8_t{1}), at(56, zeros)},
+      {"metadata beyond the end", put(std::size_t{16}, std::uint64_t{1} << 40),
+       extended(16, "a program size inside")},
+      {"base inside the metadata", put(std::size_t{24}, std::uint64_t{80}), extended(24, "segments behind")},
+      {"no base", put(std::size_t{24}, std::uint64_t{0}), at(24, "segments between metadata and directory")},
+      {"segments beyond the end", put(std::size_t{32}, std::uint64_t{1} << 62),
+       extended(24, "segments inside")},
+      {"segments beyond the directory", put(std::size_t{32}, directory - base + 1),
+       at(24, text("segments between metadata and directory, found {} bytes from {} on", directory - base + 1,
+                   base))},
+      {"directory beyond the end", put(std::size_t{40}, std::uint64_t{1} << 62), at(40, behind)},
+      {"directory too small", put(std::size_t{48}, std::uint64_t{8}), at(40, behind)},
+      {"directory of less than its header", put_both(good.size() / 64 * 64), at(40, behind)},
+      {"directory not aligned", put_both(directory + 8), at(40, behind)},
+      {"directory in the metadata", put_both(128),
+       at(40, text("{}{} bytes, found {} bytes from 128 on", behind, good.size(), good.size() - 128))},
+      {"magic", put_in_directory(0, std::uint32_t{0}),
+       at(directory, "the directory's magic BPSd, found none")},
+      {"version", put_in_directory(4, std::uint32_t{2}), at(directory + 4, "directory version 1, found 2")},
+      {"too many segments", put_in_directory(8, ~std::uint32_t{0}), at(directory + 8, "a directory of")},
+      {"unknown flag", put_in_directory(16, std::uint32_t{3}), at(directory + 16, zeros)},
+      {"another hash", put(directory + 50, std::uint16_t{0}),
+       at(directory, "a directory with the hash that it names, found another")},
+      {"segments overlap", put_in_directory(64 + 64, std::uint64_t{100}),
+       at(directory + 64 + 64, "segment 1 from offset")},
+      {"segment beyond the end", put_in_directory(64, ~std::uint64_t{0}),
+       at(directory + 64, "segment 0 from offset 0 on inside the ")},
+      {"sizes differ", put_in_directory(64 + 16, std::uint64_t{1}),
+       at(directory + 64, "segment 0 from offset")},
+      {"reserved in a segment", put_in_directory(64 + 24, std::uint32_t{7}), at(directory + 64 + 24, zeros)},
+      {"reserved behind a segment's hash", put_in_directory(64 + 64 + 48, std::uint8_t{7}),
+       at(directory + 64 + 64 + 24, zeros)},
       {"segment shorter than the metadata says",
        [](std::string& file) {
          put_at(file, directory_of(file) + 64 + 64 + 8, std::uint64_t{39'999});
@@ -225,15 +379,56 @@ TEST_CASE("each thing that is wrong with header or directory has its own error")
          seal(file);
        },
        "a segment of 39999 bytes, aligned as it lies at 39808, found 40000 bytes, aligned to 64"},
-      {"parts overlap", put_in_directory(64 + 3 * 64 + 40 + 8, std::uint64_t{0}), "parts in order and apart"},
-      {"parts out of order", put_in_directory(64 + 3 * 64, std::uint32_t{1}), "parts in order and apart"},
-      {"flags deny the hashes", put_in_directory(16, std::uint32_t{0}), "no hashes and no parts"},
+      {"segments that are not aligned", put(std::size_t{24}, base - 8),
+       text("aligned as it lies at {}, found {} bytes, aligned to 16384", base - 8, real_program().size())},
+      {"a segment less than the metadata says",
+       [=, size = good.size()](std::string& file) {
+         file.erase(directory + 64 + 2 * 64, 64);
+         put_at(file, 48, size - 64 - directory);
+         put_in_directory(8, std::uint32_t{2})(file);
+       },
+       text("bad: offset {}: expected the 2 segments of the directory, found 3",
+            get_at<std::uint32_t>(good, 0))},
+      {"no segments",
+       [=](std::string& file) {
+         file.resize(directory + 64);
+         put_at(file, 48, std::uint64_t{64});
+         put_in_directory(8, std::uint64_t{0})(file);
+       },
+       "expected the 0 segments of the directory, found 3"},
+      {"parts overlap", put_in_directory(64 + 3 * 64 + 40 + 8, std::uint64_t{0}),
+       at(directory + 64 + 3 * 64 + 40, apart)},
+      {"parts out of order", put_in_directory(64 + 3 * 64, std::uint32_t{1}),
+       at(directory + 64 + 3 * 64 + 40, apart)},
+      {"part of no segment", put_in_directory(64 + 3 * 64 + 40, std::uint32_t{3}),
+       at(directory + 64 + 3 * 64 + 40, apart)},
+      {"reserved in a part", put_in_directory(64 + 3 * 64 + 4, std::uint32_t{1}),
+       at(directory + 64 + 3 * 64, apart)},
+      {"flags deny the hashes", put_in_directory(16, std::uint32_t{0}),
+       at(directory + 16, "no hashes and no parts, as the flags say, found some")},
+      {"flags deny the metadata's hash",
+       [=](std::string& file) {
+         file = segmented(large_bundle(), false);
+         put_in_directory(32, std::uint8_t{1})(file);
+       },
+       "no hashes and no parts, as the flags say, found some"},
       {"part beyond its segment", put_in_directory(64 + 3 * 64 + 16, ~std::uint64_t{0}),
-       "parts in order and apart"},
+       at(directory + 64 + 3 * 64, apart + "18446744073709551615 bytes at 0 of segment 0")},
+      {"no segment for the program",
+       [](std::string& file) {
+         const auto layout =
+             plan(large_bundle(), {.format = kSegmented, .program_alignment = 64, .unchecked = true});
+         file = written(layout.value());
+         const std::size_t root = get_at<std::uint32_t>(file, 0);
+         const std::size_t vtable = vtable_of(file, root);
+         put_at(file, vtable + 12, get_at<std::uint16_t>(file, vtable + 4));  // it is the version then
+         put_at(file, field_of(file, root, 4), std::uint32_t{3});
+       },
+       "expected a program_segment below 3, found 3"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.promise);
-    std::string file = segmented(large_bundle());
+    std::string file = good;
     row.spoil(file);
     const std::string errors = errors_of(file);
     CAPTURE(errors);
@@ -241,14 +436,30 @@ TEST_CASE("each thing that is wrong with header or directory has its own error")
     CHECK(errors.find(row.error) != std::string::npos);
     CHECK_FALSE(BundledProgramFile::open(file_of(file)));
   }
-  for (const std::size_t at : {std::size_t{0}, std::size_t{4}, std::size_t{8}, std::size_t{16}}) {
-    std::string file = segmented(large_bundle());
-    put_in_directory(at, std::uint32_t{9})(file);
-    const std::string place = text("bad: offset {}: ", directory_of(file) + at);
-    const std::string errors = errors_of(file);
-    CAPTURE(place);
-    CAPTURE(errors);
-    CHECK(errors.find(place) != std::string::npos);
+}
+
+TEST_CASE("a part of a later segment may begin where it likes") {
+  std::string file = segmented(large_bundle());
+  put_at(file, directory_of(file) + 64 + 3 * 64 + 40, std::uint32_t{1});
+  put_at(file, directory_of(file) + 64 + 3 * 64 + 40 + 8, std::uint64_t{0});
+  put_at(file, directory_of(file) + 64 + 3 * 64 + 40 + 16, std::uint64_t{9});
+  seal(file);
+  CHECK(BundledProgramFile::open(file_of(file)));
+}
+
+TEST_CASE("a tensor whose segment is not there, or that has data beside it, is refused") {
+  const std::string good = segmented(large_bundle(), false);
+  const auto* suite = bundled_program::GetBundledProgram(good.data())->method_test_suites()->Get(0);
+  const auto* tensor = suite->test_cases()->Get(0)->inputs()->Get(0)->val_as_Tensor();
+  std::string no_segment = good;
+  put_at(no_segment, field_of(good, position_of(good, tensor), 12), std::uint32_t{3});
+  std::string with_data = good;
+  put_at(with_data, position_of(good, tensor->data()), std::uint32_t{1});
+  for (const auto& [file, number] : {std::pair(no_segment, 3), std::pair(with_data, 1)}) {
+    const auto opened = BundledProgramFile::open(file_of(file));
+    REQUIRE(opened);
+    CHECK(error_of(opened->test_case(opened->suites()[0], 0)) ==
+          containing(text("expected a data_segment below 3 and no data beside it, found {}", number)));
   }
 }
 
