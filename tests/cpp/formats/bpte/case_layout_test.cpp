@@ -73,6 +73,9 @@ TEST_CASE("tensors in any order are written in the method's") {
     CHECK(written_tensors(bundle_of(columns, tensor, tensor), {.format = format}) == "10adbecf10adbecf");
     CHECK(written_tensors(bundle_of(rows, tensor, tensor), {.format = format}) == "01abcdef01abcdef");
   }
+  const Tensor said = tensor_in({1, 0}, "adbecf", false);
+  CHECK(written_tensors(bundle_of(columns, tensor, said)) == "10adbecf10adbecf");
+  CHECK(written_tensors(bundle_of(columns, said, tensor)) == "10adbecf10adbecf");
   const auto checked = check(bundle_of(columns, tensor, tensor));
   REQUIRE(checked);
   CHECK(lines_of(checked->errors) + lines_of(checked->warnings) == "");
