@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "case_folder.h"
+#include "formats/bpte/cases/suite_labels.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_sources.h"
@@ -225,6 +226,19 @@ TEST_CASE("a list of suites keeps its order, and a method may come twice") {
   CHECK(suites[1].test_cases.size() == 2);
   CHECK(spelled(suites[1].test_cases[1].inputs) == "3");
   CHECK(suites[2].test_cases.empty());
+}
+
+TEST_CASE("a suite's files are named by its method if that is a plain word that no suite before has") {
+  std::vector<BundledProgramFile::Suite> suites;
+  for (const std::string& name :
+       {std::string("azAZ09_"), std::string(64, 'n'), std::string(65, 'n'), std::string("azAZ09_"),
+        std::string("`"), std::string("{"), std::string("@"), std::string("["), std::string("/"),
+        std::string(":"), std::string()}) {
+    suites.push_back({name, 0, 0});
+  }
+  Names expected = {"azAZ09_", std::string(64, 'n')};
+  for (std::size_t i = 2; i < suites.size(); ++i) expected.push_back("suite-" + std::to_string(i));
+  CHECK(suite_labels(suites) == expected);
 }
 
 TEST_CASE("a file may have no methods") {
