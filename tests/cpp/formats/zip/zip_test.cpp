@@ -21,7 +21,7 @@ FilePlan archive_plan(const std::vector<std::pair<std::string, std::uint64_t>>& 
   FilePlan out;
   ZipWriter writer(out, alignment);
   for (const auto& [name, size] : members) {
-    REQUIRE(writer.begin({.name = name, .size = size, .crc32 = 7}, false));
+    REQUIRE(writer.begin({.name = name, .size = size, .crc32 = 7, .day = 0x102, .time = 0x304}, false));
     REQUIRE(append(out, 1, name, ByteSource::zeros(size)));
   }
   REQUIRE(writer.finish());
@@ -35,7 +35,7 @@ ByteSource archive(const std::vector<std::pair<std::string, std::uint64_t>>& mem
 
 TEST_CASE("what is written is read, of any number and size") {
   constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
-  std::vector<std::pair<std::string, std::uint64_t>> many(65536, {"", 1});
+  std::vector<std::pair<std::string, std::uint64_t>> many(65535, {"", 1});
   for (std::size_t i = 0; i < many.size(); ++i) many[i].first = std::to_string(i);
   const std::vector<std::vector<std::pair<std::string, std::uint64_t>>> all = {
       {},
@@ -43,21 +43,80 @@ TEST_CASE("what is written is read, of any number and size") {
       {{"a", 3}, {"b", 4 * kGiB - 1}, {"c", 4}},
       {{"a", 2 * kGiB - 1}, {"b", 1}},
       {{"a", 2 * kGiB}, {"b", 5 * kGiB}, {"c", 1}},
+      {{"a", 2 * kGiB - 32}, {"b", 1}},  // whose header is the last in 32 bits
+      {{"a", 2 * kGiB - 31}, {"b", 1}},
+      {{"a", 2 * kGiB - 32}},
+      {{"a", 2 * kGiB - 31}},
       many};
   for (const auto& members : all) {
-    const auto read = read_zip(archive(members));
+    const ByteSource file = archive(members);
+    const auto read = read_zip(file);
     REQUIRE_MESSAGE(read, read.error().message);
     REQUIRE(read->members.size() == members.size());
     std::uint64_t end = 0;
+    std::uint64_t directory = 22;
     for (std::size_t i = 0; i < members.size(); ++i) {
       const ZipMember& member = read->members[i];
       CHECK(member.name == members[i].first);
       CHECK(member.size == members[i].second);
       CHECK(member.crc32 == 7);
+      CHECK(member.day == 0x102);
+      CHECK(member.time == 0x304);
       CHECK(member.header == end);
+      const bool large = member.size >= 2 * kGiB;
+      const bool far = member.header >= 2 * kGiB;
+      CHECK(member.offset == member.header + 30 + member.name.size() + (large ? 20 : 0));
+      directory += 46 + member.name.size() + (large || far ? 4 : 0) + (large ? 16 : 0) + (far ? 8 : 0);
       end = member.offset + member.size;
     }
     CHECK(read->directory == end);
+    CHECK(file.size() - end == directory + (end >= 2 * kGiB ? 76 : 0));
+  }
+}
+
+TEST_CASE("an archive has the bytes that zipfile gives it") {
+  using namespace std::string_literals;
+  const std::string times = "\4\3\2\1\7\0\0\0"s;  // and the checksum
+  const std::string file = text_of(archive({{"name", 1}}, 8));
+  CHECK((file.substr(0, 40) ==
+         "PK\3\4\x14\0\0\0\0\0"s + times + "\1\0\0\0\1\0\0\0\4\0\6\0name"s + "\x35\xd9\2\0\x8\0"s));
+  CHECK((file.substr(41) == "PK\1\2\x14\3\x14\0\0\0\0\0"s + times + "\1\0\0\0\1\0\0\0\4\0\0\0"s +
+                                std::string(6, '\0') + "\0\0\x80\1\0\0\0\0name"s +
+                                "PK\5\6\0\0\0\0\1\0\1\0\x32\0\0\0\x29\0\0\0\0\0"s));
+  const ByteSource large = archive({{"a", std::uint64_t{1} << 31}});
+  const std::string ones(8, '\xff');
+  const std::string size = "\0\0\0\x80\0\0\0\0"s;
+  CHECK((text_of(large.slice(0, 51).value()) ==
+         "PK\3\4\x2d\0\0\0\0\0"s + times + ones + "\1\0\x14\0"s + "a\1\0\x10\0"s + size + size));
+  const std::uint64_t directory = (std::uint64_t{1} << 31) + 51;
+  CHECK((text_of(large.slice(directory, large.size() - directory).value()) ==
+         "PK\1\2\x2d\3\x2d\0\0\0\0\0"s + times + ones + "\1\0\x14\0"s + std::string(6, '\0') +
+             "\0\0\x80\1\0\0\0\0a\1\0\x10\0"s + size + size + "PK\6\6\x2c\0\0\0\0\0\0\0\x2d\0\x2d\0"s +
+             std::string(8, '\0') + "\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\x43\0\0\0\0\0\0\0"s +
+             "\x33\0\0\x80\0\0\0\0PK\6\7\0\0\0\0\x76\0\0\x80\0\0\0\0\1\0\0\0"s +
+             "PK\5\6\0\0\0\0\1\0\1\0\x43\0\0\0\x33\0\0\x80\0\0"s));
+}
+
+TEST_CASE("a member that zipfile is given whole has room for 5 % more in its header") {
+  for (const std::uint64_t size : {2045222520U, 2045222521U}) {
+    FilePlan out;
+    ZipWriter writer(out, 1);
+    REQUIRE(writer.begin({.name = "a", .size = size}, true));
+    CHECK(out.size == (size == 2045222520 ? 31 : 51));
+  }
+}
+
+TEST_CASE("checksums in records are there whichever of their bytes are read, and in whatever order") {
+  const ChecksummedSource checked = with_checksum(source_of("abc"));
+  CHECK(text_of(checked.source.slice(1, 2).value()) == "bc");
+  const ByteSource record =
+      with_checksums(std::vector<std::byte>(12), {{1, checked.checksum}, {6, checked.checksum}});
+  const std::string crc = "\xc2\x41\x24\x35";
+  const std::string whole = '\0' + crc + '\0' + crc + std::string(2, '\0');
+  for (std::size_t begin = 0; begin <= 12; ++begin) {
+    for (std::size_t size = 0; begin + size <= 12; ++size) {
+      CHECK(text_of(record.slice(begin, size).value()) == whole.substr(begin, size));
+    }
   }
 }
 
@@ -109,6 +168,8 @@ TEST_CASE("damaged archives are errors that say where") {
       {"a comment that is longer than said", [](auto& s) { s += "x"; }, "expected the end record"},
       {"a second disk", [](auto& s) { put(s, 165, std::uint16_t{1}); },
        "kUnsupported: memory: offset 165: expected an archive of one file"},
+      {"a directory on a late disk", [](auto& s) { s[168] = 1; },
+       "kUnsupported: memory: offset 165: expected an archive of one file"},
       {"a folder with data", [](auto& s) { s[105] = 0x10; },
        "kCorrupt: memory: offset 105: expected a folder without data, which some readers leave unread, "
        "found 3 bytes of 'a'"},
@@ -135,7 +196,7 @@ TEST_CASE("damaged archives are errors that say where") {
       {"members on another disk", [](auto& s) { put(s, 169, std::uint16_t{1}); },
        "kUnsupported: memory: offset 165: expected an archive of one file"},
       {"no 64-bit record", [](auto& s) { put(s, 177, ~std::uint32_t{0}); },
-       "locator of the 64-bit end record"},
+       "offset 141: expected the locator of the 64-bit end record, found none"},
       {"no header in the directory", [](auto& s) { s[67] = 'x'; },
        "offset 67: expected a member's header in the directory"},
       {"a name that goes on", [](auto& s) { put(s, 67 + 28, std::uint16_t{100}); },
@@ -151,7 +212,8 @@ TEST_CASE("damaged archives are errors that say where") {
        "kUnsupported: memory: offset 8: expected a member that is stored"},
       {"two sizes", [](auto& s) { put(s, 67 + 20, std::uint32_t{2}); },
        "offset 87: expected 3 bytes stored in as many bytes, found 2"},
-      {"another disk", [](auto& s) { put(s, 67 + 34, std::uint16_t{1}); }, "expected disk 0, found 1"},
+      {"another disk", [](auto& s) { put(s, 67 + 34, std::uint16_t{1}); },
+       "offset 101: expected disk 0, found 1"},
       {"a size of 64 bits without any", [](auto& s) { put(s, 67 + 24, ~std::uint32_t{0}); },
        "expected a number of 64 bits in an extra field"},
       {"a member on the directory", [](auto& s) { put(s, 67 + 42, std::uint32_t{60}); },
@@ -166,12 +228,15 @@ TEST_CASE("damaged archives are errors that say where") {
       {"another name", [](auto& s) { s[30] = 'x'; }, "offset 30: expected the name 'a' as in the directory"},
       {"another checksum", [](auto& s) { s[14] = 8; },
        "offset 14: expected checksum 7 and 3 bytes as in the directory, found checksum 8 and 3 bytes"},
-      {"another size",
+      {"no checksum", [](auto& s) { s[14] = 0; }, "found checksum 0 and 3 bytes"},
+      {"another size", [](auto& s) { s[22] = 1; }, "found checksum 7 and 1 byte"},
+      {"another stored size", [](auto& s) { s[18] = 1; }, "found checksum 7 and 3 bytes"},
+      {"no place for a header",
        [](auto& s) {
-         s[22] = 1;
-         s[18] = 1;
+         s.erase(0, 57);
+         put(s, 120, std::uint32_t{10});
        },
-       "found checksum 7 and 1 byte"},
+       "offset 0: expected member 'a' of 3 bytes before the directory at 10, found it goes on"},
       {"two of one name", [](auto& s) { s[64] = s[160] = 'a'; },
        "expected each member once, in whatever letters, found 'a' twice"},
       {"one on the other",
@@ -241,6 +306,7 @@ TEST_CASE("names that differ in the case of letters alone are one to some reader
   CHECK(read_zip(archive({{"data/\xc3\xa9", 1}, {"data/\xc3\x89", 1}})));
   CHECK(error_of(read_zip(archive({{"data/", 1}}))) == containing("a folder without data"));
   CHECK(read_zip(archive({{"data/", 0}, {"data/0", 1}})));
+  CHECK(read_zip(archive({{"", 1}})));
 }
 
 TEST_CASE("headers that libzip does not take for the directory's are told") {
@@ -264,8 +330,39 @@ TEST_CASE("archives of too many members are too large") {
   CHECK(error_of(read_zip(archive(many))) == containing("kTooLarge: "));
 }
 
-TEST_CASE("a comment at the end is taken") {
+TEST_CASE("a directory takes up to 16 MiB") {
+  std::vector<std::pair<std::string, std::uint64_t>> members(256, {"", 0});
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    members[i].first = std::to_string(100 + i) + std::string(65487, '-');
+  }
+  CHECK(read_zip(archive(members)));
+  members[0].first += '-';
+  const ByteSource file = archive(members);
+  CHECK(
+      error_of(read_zip(file)) ==
+      containing(": offset " + std::to_string(file.size() - 22) +
+                 ": expected at most 65536 members in a directory of 16777216 bytes, found 256 in 16777217"));
+}
+
+TEST_CASE("a comment of a member, a reader's latest version and a field without bytes are taken") {
   std::string bytes = text_of(archive({{"a", 3}}));
+  bytes[34 + 6] = 63;
+  put(bytes, 34 + 30, std::uint16_t{4});
+  put(bytes, 34 + 32, std::uint16_t{2});
+  bytes.insert(34 + 47, std::string("\x99\x99\0\0xy", 6));
+  put(bytes, bytes.size() - 10, std::uint32_t{47 + 6});
+  const auto read = read_zip(source_of(bytes));
+  REQUIRE_MESSAGE(read, read.error().message);
+}
+
+TEST_CASE("a comment at the end is taken, up to the longest that there can be") {
+  std::string bytes = text_of(archive({{"a", 3}}));
+  std::string longest = bytes;
+  put(longest, bytes.size() - 2, std::uint16_t{65535});
+  longest += std::string(65535, 'x');
+  CHECK(read_zip(source_of(longest)));
+  CHECK(error_of(read_zip(source_of(longest + 'x'))) ==
+        containing("expected the end record of a zip archive before the file's end, found none"));
   bytes[bytes.size() - 2] = 4;
   bytes += "PK\5\7";
   CHECK(read_zip(source_of(bytes)));
@@ -297,7 +394,10 @@ TEST_CASE("checksums behind the data, which their flags tell of, are taken in ea
        {crc + size, crc + size + crc, size + size + size, signature + crc + size + size + size64,
         std::string("PK\7\7") + crc + size + size, std::string(400, '\0')}) {
     CHECK(error_of(read_zip(source_of(with_descriptor(descriptor)))) ==
-          containing("offset 34: expected checksum and sizes behind the data of member 'a'"));
+          exactly(
+              "kCorrupt: memory: offset 34: expected checksum and sizes behind the data of member 'a', as in "
+              "the directory, found " +
+              std::to_string(descriptor.size()) + " bytes of others"));
   }
 }
 
@@ -354,12 +454,9 @@ TEST_CASE("64-bit end records that other readers refuse are refused") {
     std::string bad = good;
     put(bad, record + 4, size);
     CHECK(error_of(read_zip(source_of(bad))) ==
-          containing("expected a 64-bit end record of at least 44 bytes behind its size, found"));
-  }
-  for (const std::uint32_t disks : {0U, 2U}) {
-    std::string bad = good;
-    put(bad, record + 56 + 16, disks);
-    CHECK(error_of(read_zip(source_of(bad))) == containing("kUnsupported: memory: "));
+          exactly("kCorrupt: memory: offset " + std::to_string(record + 4) +
+                  ": expected a 64-bit end record of at least 44 bytes behind its size, found " +
+                  std::to_string(size)));
   }
   const auto error_after = [&](std::size_t at, auto value) {
     std::string bad = good;
@@ -367,6 +464,13 @@ TEST_CASE("64-bit end records that other readers refuse are refused") {
     return error_of(read_zip(source_of(bad)));
   };
   const std::size_t locator = record + 56;
+  for (const std::size_t disk : {record + 16, record + 19, record + 20, record + 23, record + 24, locator + 4,
+                                 locator + 7, locator + 16}) {
+    CHECK(error_after(disk, std::uint8_t{2}) ==
+          exactly("kUnsupported: memory: offset " + std::to_string(record + 16) +
+                  ": expected an archive of one file, found one of several disks"));
+  }
+  CHECK(error_after(locator + 16, std::uint8_t{0}) == containing("found one of several disks"));
   for (const std::uint64_t place : {record - 1, record + 1}) {
     CHECK(error_after(locator + 8, place) ==
           exactly("kCorrupt: memory: offset " + std::to_string(locator + 8) +
