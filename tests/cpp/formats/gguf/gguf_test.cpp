@@ -177,6 +177,11 @@ TEST_CASE("of the metadata the alignment and the split fields are read, and the 
       entry("split.tensors.count", kInt32, u32(5)),
       entry("split.no", kUInt16, little_endian(2, 2)),
       entry("f64", 12, u64(0)),
+      entry("i8", 1, "x"),
+      entry("i16", 3, "xy"),
+      entry("f32", 6, "wxyz"),
+      entry("bool", 7, "\1"),
+      entry("i64", 11, u64(0)),
       entry("two", kArray, array(kArray, 2, array(kUInt64, 1, u64(1)) + array(kString, 1, string("x")))),
       entry("general.alignment.", kUInt32, u32(7)),
   };
@@ -193,6 +198,32 @@ TEST_CASE("of the metadata the alignment and the split fields are read, and the 
   CHECK_FALSE(opened(gguf_file({entry("split.count", kUInt16, little_endian(0, 2))}, {}, "")).split);
   CHECK_FALSE(opened(gguf_file({entry("split.count", kUInt16, little_endian(1, 2))}, {}, "")).split);
   CHECK(opened(gguf_file({entry("general.alignment", kUInt64, u64(64))}, {}, "")).alignment == 64);
+}
+
+TEST_CASE("a split's numbers are of any unsigned type, and how many tensors it has of any signed one too") {
+  const auto with_tensors = [](std::uint32_t type, const std::string& number) {
+    return open(
+        gguf_file({entry("split.count", kUInt8, "\2"), entry("split.no", kUInt8, std::string(1, '\0')),
+                   entry("split.tensors.count", type, number)},
+                  {}, ""));
+  };
+  const std::pair<std::uint32_t, int> signed_types[] = {{1, 1}, {3, 2}, {kInt32, 4}, {11, 8}};
+  for (const auto& [type, size] : signed_types) {
+    CHECK(with_tensors(type, little_endian(7, size))->split->tensors == 7);
+    CHECK(error_of(with_tensors(type, little_endian(std::uint64_t{1} << (8 * size - 1), size))) ==
+          containing("expected split.tensors.count to be 0 or more, found a negative number"));
+  }
+  CHECK(with_tensors(kUInt8, "\xff")->split->tensors == 255);
+  const GgufFile most = opened(
+      gguf_file({entry("split.count", kUInt32, u32(65535)), entry("split.no", kUInt32, u32(65534))}, {}, ""));
+  CHECK(most.split->count == 65535);
+}
+
+TEST_CASE("names may be as long as the limits, and metadata may end the file") {
+  CHECK(open(gguf_file({entry(std::string(65535, 'k'), kUInt8, "x")},
+                       {info(std::string(65536, 'n'), {0}, 24, 0)}, "")));
+  CHECK(open(gguf_file({entry("k", kUInt64, u64(0))}, {}, "", 1)));
+  CHECK(open(gguf_file({entry("k", kString, string("abc"))}, {}, "", 1)));
 }
 
 TEST_CASE(
@@ -218,6 +249,7 @@ TEST_CASE("a key of the metadata that comes twice is refused, wherever it does")
   const std::string one = entry("tokenizer.x", kUInt8, "x");
   const std::string message = "kCorrupt: memory: the metadata has key 'tokenizer.x' twice";
   CHECK(error_of(open(gguf_file({one, one}, {}, ""))) == containing(message));
+  CHECK(error_of(open(gguf_file({one, entry("a", kUInt8, "x"), one}, {}, ""))) == containing(message));
   CHECK(error_of(open(gguf_file({one, entry("a", kUInt8, "x"), entry("b", kUInt8, "x"),
                                  entry("tokenizer.x", kString, string("y"))},
                                 {}, ""))) == containing(message));
@@ -265,8 +297,14 @@ TEST_CASE("a file that does not begin as GGUF does is refused") {
        at + "8: expected at most 0 tensors in the 8 bytes that are left, found 18446744073709551615"},
       {"too many tensors for what is left", head(3, 3, 0) + std::string(60, '\0'),
        at + "8: expected at most 2 tensors in the 68 bytes that are left, found 3"},
+      {"too many tensors by a byte", head(3, 3, 0) + std::string(63, '\0'),
+       at + "8: expected at most 2 tensors in the 71 bytes that are left, found 3"},
+      {"too many tensors by one", head(3, 4, 0) + std::string(64, '\0'),
+       at + "8: expected at most 3 tensors in the 72 bytes that are left, found 4"},
       {"too much metadata", head(3, 0, 2) + std::string(25, '\0'),
        at + "16: expected at most 1 metadata entries in the 25 bytes that are left, found 2"},
+      {"too much metadata by one", head(3, 0, 3) + std::string(26, '\0'),
+       at + "16: expected at most 2 metadata entries in the 26 bytes that are left, found 3"},
   });
 }
 
@@ -288,7 +326,8 @@ TEST_CASE("a file with metadata that makes no sense is refused") {
       {"type over all", with(entry("k", UINT32_MAX, u64(0))), "found 4294967295"},
       {"unknown type of none", with(entry("k", kArray, array(13, 0, ""))),
        at + "37: expected a metadata type up to 12, found 13"},
-      {"long string", with(entry("k", kString, u64(1000) + "abc")), at + "37: expected at most "},
+      {"long string", with(entry("k", kString, u64(1000) + "abc")),
+       at + "37: expected at most 35 bytes in the 35 bytes that are left, found 1000"},
       {"long array", with(entry("k", kArray, array(kUInt64, std::uint64_t{1} << 61, ""))),
        at + "49: expected 2305843009213693952 values of 8 bytes inside the "},
       {"long array of strings", with(entry("k", kArray, array(kString, UINT64_MAX, ""))),
@@ -297,6 +336,12 @@ TEST_CASE("a file with metadata that makes no sense is refused") {
        "found 1000"},
       {"long array of arrays", with(entry("k", kArray, array(kArray, 3, ""))),
        "expected at most 2 array elements"},
+      {"array of arrays by a byte",
+       "GGUF" + u32(3) + u64(0) + u64(1) + entry("k", kArray, array(kArray, 3, std::string(35, 'x'))),
+       at + "41: expected at most 2 array elements in the 35 bytes that are left, found 3"},
+      {"array of arrays by one",
+       "GGUF" + u32(3) + u64(0) + u64(1) + entry("k", kArray, array(kArray, 4, std::string(36, 'x'))),
+       at + "41: expected at most 3 array elements in the 36 bytes that are left, found 4"},
       {"deep arrays", with(entry("k", kArray, nested)), "arrays are more than 8 deep"},
       {"alignment of 0", with(entry("general.alignment", kUInt32, u32(0))),
        at + "53: expected a power of two as general.alignment, found 0"},
