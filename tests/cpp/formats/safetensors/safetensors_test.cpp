@@ -205,6 +205,7 @@ TEST_CASE("a file whose header is not there, or no JSON, is corrupt") {
   const std::string in_line_1 = "kCorrupt: memory: line 1: ";
   check_all_bad({
       {"short length", std::string(7, '\0'), "found 0 in a file of 7 bytes"},
+      {"nothing but a length", little_endian(3, 8), "found 3 in a file of 8 bytes"},
       {"length past the end", little_endian(3, 8) + "{}", "found 3 in a file of 10 bytes"},
       {"length over 64 bits", little_endian(UINT64_MAX, 8) + "{}",
        "found 18446744073709551615 in a file of 10 bytes"},
