@@ -11,6 +11,7 @@
 #include "etstream/dim_order.h"
 #include "etstream/native_package_file.h"
 #include "etstream/verify.h"
+#include "formats/zip/zip.h"
 #include "native_graph_generated.h"
 #include "test_errors.h"
 #include "test_sources.h"
@@ -91,6 +92,63 @@ TEST_CASE("constants are stored by name, equal ones once, and state by itself") 
   CHECK(findings_of(bytes_of_package(four_constants())).warnings.empty());
 }
 
+TEST_CASE("a plan says how much of the package is graph and constants") {
+  const NativePackage package = four_constants();
+  const auto planned = plan(package);
+  REQUIRE(planned);
+  CHECK(planned->payload_size == package.graph.size() + 8 + 3 + 3);
+  CHECK(planned->metadata_size == planned->size - planned->payload_size);
+  for (const Extent& extent : planned->extents) CHECK(extent.alignment == 1);
+}
+
+TEST_CASE("there may be more aliases than constants") {
+  NativePackage package;
+  package.graph = graph_of({});
+  package.constants = {constant("a", "123"), constant("b", "123"), constant("c", "123")};
+  CHECK(opened(bytes_of_package(package)).tensors().size() == 3);
+}
+
+TEST_CASE("the keys of scales and of zero points are those of constants") {
+  native_graph::ProgramT program;
+  native_graph::GetProgram(text_of(four_constants().graph).data())->UnPackTo(&program);
+  auto& meta = *program.methods[0]->constants[0]->meta;
+  native_graph::AffineGroupT group;
+  group.scale_data_key = "scale";
+  group.zero_point_data_key = "zero";
+  meta.quant = std::make_unique<native_graph::QuantSpecT>();
+  meta.quant->scheme.Set(group);
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(native_graph::Program::Pack(builder, &program), native_graph::ProgramIdentifier());
+  NativePackage package = four_constants();
+  package.graph = source_of({reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize()});
+  CHECK(error_of(plan(package)) == containing("2 constants that are not given: 'scale', 'zero'"));
+}
+
+TEST_CASE("the time of members is one that a zip archive can say") {
+  constexpr int ArchiveTime::*kFields[] = {&ArchiveTime::year, &ArchiveTime::month,  &ArchiveTime::day,
+                                           &ArchiveTime::hour, &ArchiveTime::minute, &ArchiveTime::second};
+  const ArchiveTime first{1980, 1, 1, 0, 0, 0};
+  const ArchiveTime last{2107, 12, 31, 23, 59, 60};
+  NativePackage package = four_constants();
+  const auto refuses = [&](const ArchiveTime& time) {
+    package.modified = time;
+    return !plan(package).has_value();
+  };
+  for (int ArchiveTime::*const field : kFields) {
+    ArchiveTime before = first;
+    before.*field -= 1;
+    CHECK(refuses(before));
+    ArchiveTime after = last;
+    after.*field += 1;
+    CHECK(refuses(after));
+  }
+  CHECK_FALSE(refuses(first));
+  CHECK_FALSE(refuses(last));
+  const auto member = read_zip(source_of(bytes_of_package(package)))->members[0];
+  CHECK(member.day == (127 << 9 | 12 << 5 | 31));
+  CHECK(member.time == (23 << 11 | 59 << 5 | 30));
+}
+
 TEST_CASE("what is said to be state is not shared either") {
   NativePackage package = four_constants();
   package.mutable_keys = {"same"};
@@ -137,17 +195,24 @@ TEST_CASE("what is aligned begins where it can be mapped") {
   package.alignment = 4096;
   for (const char* name : {"x", "y"}) package.constants.push_back(constant(name, patterned(8192) + name[0]));
   for (const char* name : {"p", "q"}) package.constants.push_back(constant(name, std::string(4096, name[0])));
+  package.constants.push_back(constant("z", std::string(8192, 'z')));
+  package.constants.push_back(constant("zzz", ""));
   const NativePackageFile file = opened(bytes_of_package(package));
   for (const PackageMember& member : file.members()) CHECK(member.offset % 4096 == 0);
-  REQUIRE(file.constants().size() == 7);
+  REQUIRE(file.constants().size() == 9);
   CHECK(file.constants()[0].name == "p");
   CHECK(file.constants()[1].name == "q");
-  CHECK(file.constants()[2].name == "b");
-  for (std::size_t i = 0; i < 2; ++i) {
+  CHECK(file.constants()[2].name == "z");
+  CHECK(file.constants()[3].name == "zzz");
+  CHECK(file.constants()[4].name == "b");
+  for (std::size_t i = 0; i < 3; ++i) {
     CHECK(*file.constants()[i].data.offset_in(file.file()) % 4096 == 0);
   }
-  CHECK(*file.constants()[2].data.offset_in(file.file()) % 8 == 0);
+  CHECK(*file.constants()[4].data.offset_in(file.file()) % 8 == 0);
   CHECK(findings_of(bytes_of_package(package)).errors.empty());
+  package = four_constants();
+  package.alignment = 2;
+  CHECK(opened(bytes_of_package(package)).constants()[0].name == "b");
 }
 
 TEST_CASE("what no reader would take is refused") {
@@ -193,6 +258,17 @@ TEST_CASE("state that has bytes in common with another constant is refused") {
   CHECK(with("!state", 2, "a", 0) == containing(kCommon));
   CHECK(with("!state", 3, "a", 0) == "no error");
   CHECK(with("same", 1, "a", 0) == "no error");
+  NativePackage package = four_constants();
+  const auto with_parts = [&](std::uint64_t same, std::uint64_t state) {
+    package.constants[2].data = shared.slice(state, 3).value();
+    package.constants[3].data = shared.slice(same, 3).value();
+    return error_of(plan(package));
+  };
+  package.constants[0].data = shared;  // all of it, beyond the constant that begins next
+  CHECK(with_parts(1, 5) == containing("constants '!state' and 'b' have bytes in common"));
+  package = four_constants();
+  package.constants[1].data = shared.slice(0, 3).value();
+  CHECK(with_parts(2, 4) == containing("constants '!state' and 'same' have bytes in common"));
 }
 
 TEST_CASE("damaged members are errors, and what a runtime does not take is said") {
@@ -214,6 +290,8 @@ TEST_CASE("damaged members are errors, and what a runtime does not take is said"
   CHECK(error(changed("\"same\": \"a\"", "\"b\": \"a\"   ")) ==
         containing("aliases.json: 'b' is an alias, and a constant"));
   CHECK(error(changed("\"same\": \"a\"", "\"same\": 12 ")) == containing("expected the name of a constant"));
+  CHECK(error(changed("{\n  \"same\": \"a\"", "{\"!state\": \"a\" ")) ==
+        containing("aliases.json: '!state' is an alias, and a constant"));
   std::string no_graph = good;
   for (auto at = no_graph.find("program.ptg"); at != std::string::npos; at = no_graph.find("program.ptg")) {
     no_graph.replace(at, 11, "Program.ptg");
