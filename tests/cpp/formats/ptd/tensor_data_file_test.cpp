@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "core/base/text.h"
 #include "etstream/inspect.h"
 #include "file_bytes.h"
 #include "flat_tensor_generated.h"
@@ -69,9 +70,12 @@ TEST_CASE("each field of the header that leads out of the file is refused") {
   };
   const std::uint64_t size = real_tensor_data().size();
   const Patch patches[] = {
-      {8, ~std::uint64_t{0}, "a flatbuffer inside the file's"},  {16, size, "a flatbuffer inside the file's"},
-      {16, ~std::uint64_t{0}, "a flatbuffer inside the file's"}, {24, 16, "segments behind the flatbuffer"},
-      {24, ~std::uint64_t{0}, "segments inside the file's"},     {32, size, "segments inside the file's"},
+      {8, ~std::uint64_t{0}, "16: header: expected a flatbuffer inside the file's"},
+      {16, size, "16: header: expected a flatbuffer inside the file's"},
+      {16, ~std::uint64_t{0}, "16: header: expected a flatbuffer inside the file's"},
+      {24, 16, "32: header: expected segments behind the flatbuffer"},
+      {24, ~std::uint64_t{0}, "32: header: expected segments inside the file's"},
+      {32, size, "32: header: expected segments inside the file's"},
   };
   for (const Patch& patch : patches) {
     CAPTURE(patch.offset);
@@ -79,15 +83,19 @@ TEST_CASE("each field of the header that leads out of the file is refused") {
     std::string file = real_tensor_data();
     put_at(file, kHeader + patch.offset, patch.value);
     const auto error = error_of(TensorDataFile::open(file_of(file)));
-    CHECK(error == containing("kCorrupt: bad: offset "));
-    CHECK(error == containing(patch.expected));
+    CHECK(error == containing("kCorrupt: bad: offset " + patch.expected));
   }
   std::string file = real_tensor_data();
   put_at(file, kHeader + 4, std::uint32_t{39});
-  CHECK(error_of(TensorDataFile::open(file_of(file))) == containing("a length of at least 40, found 39"));
+  CHECK(error_of(TensorDataFile::open(file_of(file))) ==
+        exactly("kCorrupt: bad: offset 12: header: expected a length of at least 40, found 39"));
   file = real_tensor_data();
   put_at(file, kHeader, 'X');
-  CHECK(error_of(TensorDataFile::open(file_of(file))) == containing("the magic 'FH01', found 'XH01'"));
+  CHECK(error_of(TensorDataFile::open(file_of(file))) ==
+        exactly("kCorrupt: bad: offset 8: header: expected the magic 'FH01', found 'XH01'"));
+  put_at(file, 4, 'X');
+  CHECK(error_of(TensorDataFile::open(file_of(file))) ==
+        exactly("kCorrupt: bad: offset 4: expected the identifier of tensor data (FT01), found 'XT01'"));
 }
 
 TEST_CASE("a file without segments says that they begin at 0, or anywhere behind the flatbuffer") {
@@ -113,6 +121,8 @@ TEST_CASE("a file cut anywhere, or with any byte changed, gives an error or find
     CAPTURE(n);
     REQUIRE(findings);
     CHECK_FALSE(findings->ok());
+    const std::string message = text("bad: offset 8: header: expected 40 bytes, found a file of {}\n", n);
+    CHECK((lines_of(findings->errors) == message) == (n < 48));
   }
   const std::size_t metadata = TensorDataFile::open(file_of(whole))->flatbuffer_size();
   for (std::size_t i = 0; i < metadata; ++i) {
@@ -135,13 +145,21 @@ TEST_CASE("a segment outside the file is refused, and one that nothing names too
   file = real_tensor_data();
   put_at(file, kHeader + 32, std::uint64_t{0});
   CHECK(errors_of(file) == "");
-  root_of(file)->mutable_segments()->GetMutableObject(3)->mutate_size(1000);
-  file += std::string(1000, '\0');
-  CHECK(errors_of(file) == containing("or ExecuTorch does not load it, found its end at "));
+  const auto base = get_at<std::uint64_t>(file, kHeader + 24);
+  auto* const last = root_of(file)->mutable_segments()->GetMutableObject(3);
+  REQUIRE(last->mutate_size(base - last->offset()));
+  CHECK(errors_of(file + std::string(base, '\0')) == "");
+  REQUIRE(last->mutate_size(base - last->offset() + 1));
+  CHECK(
+      errors_of(file + std::string(base, '\0')) ==
+      containing(text("expected a segment inside the {} bytes that the header announces, or ExecuTorch does "
+                      "not load it, found its end at {}",
+                      base, base + 1)));
   file = real_tensor_data();
   root_of(file)->mutable_named_data()->GetMutableObject(2)->mutate_segment_index(4);
   CHECK(error_of(TensorDataFile::open(file_of(file))->entries()) ==
         containing("expected a segment below 4, found 4"));
+  CHECK(errors_of(file) == containing("expected NamedData.segment_index from 0 to below 4, found 4"));
 }
 
 TEST_CASE("what ExecuTorch would read too much of, or never find, is an error") {

@@ -23,12 +23,12 @@ std::vector<std::string> described(const std::vector<TensorData>& shards) {
   return out;
 }
 
-/// Buffers of 4, 6 and 2 bytes, and one that no entry has; "a" and "d" share the second.
+/// Buffers of 6, 4 and 2 bytes, and one that no entry has; "a" and "d" share the first.
 TensorData four_keys() {
   TensorData out;
   out.segment_alignment = 64;
-  for (const char* bytes : {"4444", "666666", "22", "none"}) out.buffers.push_back({source_of(bytes)});
-  out.entries = {{"c", 0}, {"d", 1}, {"a", 1}, {"b", 2}};
+  for (const char* bytes : {"666666", "4444", "22", "none"}) out.buffers.push_back({source_of(bytes)});
+  out.entries = {{"d", 0}, {"c", 1}, {"a", 0}, {"b", 2}};
   return out;
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("what can't be split is refused") {
   TensorData wrong = four_keys();
   wrong.entries[0].buffer = 4;
   CHECK(error_of(split(wrong, 100)) ==
-        "kInvalidArgument: tensor data: key 'c': expected a buffer below 4, found 4");
+        "kInvalidArgument: tensor data: key 'd': expected a buffer below 4, found 4");
 }
 
 TEST_CASE("shards have a number and how many there are in their names") {

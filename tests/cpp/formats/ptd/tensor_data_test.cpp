@@ -24,6 +24,7 @@ TEST_CASE("what is written is read again, sound, each buffer where it was asked 
   const auto file = source_of(*layout);
   REQUIRE(file);
   CHECK(file->size() == layout->size);
+  CHECK(layout->payload_size == layout->size - layout->metadata_size);
   const auto opened = TensorDataFile::open(*file);
   REQUIRE_MESSAGE(opened, opened.error().message);
   Findings findings;
