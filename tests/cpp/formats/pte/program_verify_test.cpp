@@ -331,6 +331,15 @@ TEST_CASE("a tensor's data that is not where it says is found") {
          p.mutable_data_segments.push_back(subsegments(0, {0, 0}));
          tensor_of(p).data_buffer_idx = 2;
        }},
+      {"expected a memory_id from 1 to below 2, found 0",
+       [](ProgramT& p) { tensor_of(p).allocation_info->memory_id = 0; }},
+      {"expected a memory_id from 1 to below 2, found 2",
+       [](ProgramT& p) { tensor_of(p).allocation_info->memory_id = 2; }},
+      {", found them at 4294967296",
+       [](ProgramT& p) {
+         tensor_of(p).allocation_info->memory_offset_low = 0;
+         tensor_of(p).allocation_info->memory_offset_high = 1;
+       }},
       {"expected the name of an external tensor, found none",
        [](ProgramT& p) {
          tensor_of(p).extra_tensor_info = std::make_unique<ExtraTensorInfoT>();
@@ -415,6 +424,12 @@ TEST_CASE("a delegate whose data is nowhere is found") {
        }},
       {"expected a delegate's id and processed data, found none",
        [](ProgramT& p) { plan_of(p).delegates.push_back(std::make_unique<BackendDelegateT>()); }},
+      {"expected a delegate's id and processed data, found none",
+       [](ProgramT& p) {
+         add_segment(p);
+         add_delegate(p, DataLocation_SEGMENT, 0);
+         plan_of(p).delegates[0]->id.clear();
+       }},
   });
 }
 
@@ -435,6 +450,24 @@ TEST_CASE("pieces of a segment that is not there, or beyond its end, are found")
          p.constant_segment = subsegments(0, {0, ~std::uint64_t{0}});
        }},
   });
+}
+
+TEST_CASE("tensors that kernels may not read in place are warned of, by how many they are") {
+  ProgramT object = real_object();
+  add_segment(object);
+  object.mutable_data_segments.push_back(subsegments(0, {4, 8, 16, 24}));
+  CHECK(exactly(lines_of(findings_of(packed(object)).warnings)) ==
+        containing("expected tensors at multiples of 16 in segment 0, found 2 that are not"));
+}
+
+TEST_CASE("constants in a segment and in the flatbuffer are found, unless there is only a placeholder") {
+  ProgramT object = real_object();
+  object.constant_buffer.push_back(std::make_unique<BufferT>());
+  object.constant_segment = subsegments(0, {0});
+  CHECK(lines_of(findings_of(packed(object)).errors).empty());
+  add_segment(object);
+  object.constant_segment = subsegments(0, {0, 0});
+  CHECK(exactly(lines_of(findings_of(packed(object)).errors)) == containing("found some in both"));
 }
 
 TEST_CASE("a method that lacks a part, or a program without methods, is found") {
