@@ -26,13 +26,15 @@ TEST_CASE("values become the bytes that ExecuTorch's proposal has for them") {
   CHECK(encoded("0.5") == eight(0x3fe0000000000000));
   CHECK(encoded("1e-5") == eight(0x3ee4f8b588e368f1));
   CHECK(encoded("[1, 2,-1]") == eight(1) + eight(2) + eight(~std::uint64_t{0}));
+  CHECK(encoded("[ 1 ,2 ]") == eight(1) + eight(2));
   CHECK(encoded("[]").empty());
 }
 
 TEST_CASE("all else is text, and so is what is in quotes") {
   for (const std::string& word :
        {std::string("Llama"), std::string("nan"), std::string("-"), std::string("1.2.3"), std::string("[a]"),
-        std::string("[1"), std::string("\""), std::string()}) {
+        std::string("[1"), std::string("1]"), std::string("\""), std::string("\"a"), std::string("a\""),
+        std::string()}) {
     CHECK(encoded(word) == word);
   }
   CHECK(encoded("\"3\"") == "3");
@@ -55,6 +57,11 @@ TEST_CASE("values are shown as far as their bytes tell") {
   CHECK(shown("") == "\"\"");
   CHECK(shown(eight(8192)) == "8192");
   CHECK(shown(eight(1) + eight(2)) == "16 bytes");
+  CHECK(shown("a b\n\t") == "\"a b\n\t\"");
+  CHECK(shown("\x1f") == "1 byte");
+  CHECK(shown(std::string(200, 'x')) == "\"" + std::string(200, 'x') + "\"");
+  CHECK(shown(std::string(197, 'x') + "\U0001F600") == "\"" + std::string(197, 'x') + "\"...");
+  CHECK(shown(std::string(196, 'x') + "\xff" + "abcd") == "201 bytes");
   CHECK(shown(std::string(201, 'x')) == "\"" + std::string(200, 'x') + "\"...");
   CHECK(shown(std::string(199, 'x') + "\u20ac") == "\"" + std::string(199, 'x') + "\"...");
 }
