@@ -28,7 +28,7 @@ class ProgramBuilder {
     return tensor(place, size, 0);
   }
   std::int32_t provided() { return tensor(0, 4, 0); }
-  std::int32_t constant(std::uint32_t index) { return tensor(0, 4, index); }
+  std::int32_t constant(std::uint32_t index, std::int32_t size = 4) { return tensor(0, size, index); }
   std::int32_t integer() { return add(p::KernelTypes_Int, p::CreateInt(builder_, 7).Union()); }
   std::int32_t list(const Indices& items) {
     return add(p::KernelTypes_TensorList,
@@ -165,6 +165,11 @@ TEST_CASE("kernels' outputs are told by the ways in which ExecuTorch emits them"
   b.kernel("executorch_prim::add", "Scalar", {n, n, n});
   b.kernel("executorch_prim::et_copy_index", "tensor", {z, y, n});
   b.kernel("aten::cat", "out", {both, n, x, x});
+  b.kernel("executorch_prim::none", "", {});
+  b.kernel("aten::chunk", "out", {x, y, b.list({y})});
+  const auto fresh = b.planned(64);
+  b.kernel("aten::zeros", "out", {fresh, fresh});
+  b.kernel("aten::neg", "out", {x, b.planned(96)});
   const auto graph = graph_of(b.finish({x}, {z}));
   const auto outputs = [&](std::size_t i) {
     return Indices(graph.calls[i].outputs.begin(), graph.calls[i].outputs.end());
@@ -177,6 +182,7 @@ TEST_CASE("kernels' outputs are told by the ways in which ExecuTorch emits them"
   CHECK(outputs(1) == Indices{y, z, both});
   CHECK(inputs(1) == Indices{x, n});
   CHECK(outputs(2) == Indices{both, again});
+  CHECK(inputs(2) == Indices{x, n});
   CHECK(outputs(3) == Indices{y});
   CHECK(inputs(3) == Indices{y});
   CHECK(outputs(4) == Indices{n});
@@ -184,7 +190,14 @@ TEST_CASE("kernels' outputs are told by the ways in which ExecuTorch emits them"
   CHECK(outputs(5) == Indices{z});
   CHECK(inputs(5) == Indices{z, y, n});
   CHECK(outputs(6) == Indices{x});
-  CHECK(graph.values[static_cast<std::size_t>(y)].producers == Numbers{0, 1, 2, 3});
+  CHECK(outputs(7).empty());
+  CHECK(outputs(8) == Indices{y, again + 1});
+  CHECK(inputs(8) == Indices{x});
+  CHECK(outputs(9) == Indices{fresh});
+  CHECK(inputs(9).empty());
+  CHECK(inputs(10) == Indices{x});
+  CHECK(outputs(10) == Indices{fresh + 1});
+  CHECK(graph.values[static_cast<std::size_t>(y)].producers == Numbers{0, 1, 2, 3, 8});
   CHECK(graph.values[static_cast<std::size_t>(y)].users == Numbers{3, 5, 6});
   CHECK(graph.name_of(graph.calls[3]) == "aten::relu_");
 }
@@ -211,6 +224,24 @@ TEST_CASE(
   CHECK(graph.values[static_cast<std::size_t>(view)].view_of == static_cast<std::uint32_t>(one));
   CHECK(graph.name_of(graph.calls[0]) == "delegate Backend");
   CHECK(graph.delegates[0].data.size() == 16);
+}
+
+TEST_CASE("a delegate may write numbers, but no lists, and what it reads of an input's place is the input") {
+  ProgramBuilder b;
+  const auto x = b.planned(0);
+  const auto out = b.planned(16);
+  const auto n = b.integer();
+  const auto view = b.planned(0);
+  const auto smaller = b.planned(0, 3);
+  const auto list = b.list({x});
+  b.delegate({view, smaller, list});
+  b.delegate({list, out, n});
+  const ProgramGraph graph = graph_of(b.finish({x}, {out}));
+  CHECK(graph.calls[0].outputs.empty());
+  CHECK(graph.values[static_cast<std::size_t>(view)].view_of == std::uint32_t{0});
+  CHECK_FALSE(graph.values[static_cast<std::size_t>(smaller)].view_of.has_value());
+  CHECK(graph.calls[1].outputs == Numbers{1, 2});
+  CHECK(graph.values[0].users == Numbers{0, 1});
 }
 
 TEST_CASE("a call has the beginning of a long name, as many calls may have it") {
@@ -330,7 +361,10 @@ TEST_CASE("a summary counts calls, memory, constants and padding, and duplicates
   const auto x = b.planned(0);
   b.constant(1);
   b.constant(2);
-  const auto found = find_duplicates(file_of(b.finish({x}, {x})));
+  b.constant(2, 0);
+  const ByteSource file = file_of(b.finish({x}, {x}));
+  CHECK(summarize(ProgramFile::open(file).value())->constants == 2);
+  const auto found = find_duplicates(file);
   REQUIRE_MESSAGE(found, found.error().message);
   REQUIRE(found->size() == 1);
   CHECK(found->front().size == 16);
