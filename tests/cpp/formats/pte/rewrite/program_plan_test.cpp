@@ -10,6 +10,7 @@
 
 #include "etstream/program_changes.h"
 #include "file_bytes.h"
+#include "formats/pte/program_model.h"
 #include "program_generated.h"
 #include "test_errors.h"
 
@@ -188,6 +189,9 @@ TEST_CASE("verify warns of delegates in segments that lie at less than they were
   CHECK_FALSE(warns({.delegate_alignment = 4096, .delegates = DelegateData::kInline}));
   CHECK_FALSE(warns({.delegate_alignment = 128, .delegates = DelegateData::kInSegments}));
   CHECK(warns({.delegate_alignment = 4096, .delegates = DelegateData::kInSegments}));
+  const auto most = ProgramFile::open(
+      file_of(laid_out(file, {.delegate_alignment = 65536, .delegates = DelegateData::kInSegments})));
+  CHECK(most->model().header_alignment().value() == 65536);
   CHECK_FALSE(
       warns({.delegate_alignment = 4096, .delegates = DelegateData::kInSegments, .strict_alignment = true}));
 }
