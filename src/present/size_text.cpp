@@ -34,7 +34,7 @@ std::optional<unsigned> bits_of(std::string_view unit) {
 /// Returns a size in its largest unit: "16K", "1M", "17B".
 std::string in_unit(std::uint64_t bytes) {
   std::size_t unit = 0;
-  for (; bytes != 0 && bytes % 1024 == 0 && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
+  for (; bytes >= 1024 && bytes % 1024 == 0; ++unit) bytes /= 1024;
   return text("{}{}", bytes, kUnits[unit]);
 }
 
