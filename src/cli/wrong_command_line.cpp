@@ -199,8 +199,7 @@ Error describe_within(const CLI::App& command, const CLI::ParseError& error) {
   const bool is_missing = is_a<CLI::RequiredError>(error);
   // A slip in the name of an option or a subcommand leaves another one missing.
   const Words left = command.remaining();
-  const bool is_slip =
-      std::ranges::any_of(left, is_option) || (!left.empty() && !subcommand_names(command).empty());
+  const bool is_slip = std::ranges::any_of(left, is_option) || !subcommand_names(command).empty();
   if (!left.empty() && (is_a<CLI::ExtrasError>(error) || (is_missing && is_slip))) {
     return describe_extra(command, left);
   }
