@@ -188,7 +188,6 @@ Error describe_missing(const CLI::App& command, const std::string& words) {
   constexpr std::string_view kEnd = " is required";
   const Words names = subcommand_names(command);
   if (!names.empty()) return wrong(text("expected a subcommand: {}", CLI::detail::join(names, ", ")));
-  if (!words.ends_with(kEnd)) return wrong(words);
   const CLI::Option* const option = command.get_option_no_throw(words.substr(0, words.size() - kEnd.size()));
   return did_you_mean(words,
                       option == nullptr || !takes_value(*option) ? "" : misplaced_value(command, *option));
