@@ -220,7 +220,7 @@ std::string describe(const CLI::App& app, const CLI::ParseError& error, const Wo
   const std::string start = (path.empty() ? "etstream" : "etstream ") + path.substr(0, path.find(' '));
   const bool is_misplaced = is_a<CLI::ExtrasError>(error) || is_a<CLI::RequiredError>(error);
   const bool runs_another = command.get_option_no_throw(kOtherCommand) != nullptr;
-  if (runs_another && is_misplaced && (chosen.command.empty() || command.count(kOtherCommand) > 0)) {
+  if (runs_another && is_misplaced) {
     const std::string words = misplaced_command(command, arguments, chosen);
     if (!words.empty()) return text("{}: {}", start, words);
   }
