@@ -73,8 +73,8 @@ const CLI::Option* option_for(const CLI::App& command, const std::string& word) 
   for (const CLI::Option* option : command.get_options()) {
     const std::string value = takes_value(*option) && option->count() == 0 ? option->get_type_name() : "";
     if (ending(value).empty() || ending(value) != ending(word)) continue;
-    if (found != nullptr && !option->get_required() && !found->get_required()) return nullptr;
-    if (found == nullptr || option->get_required()) found = option;
+    if (found != nullptr) return nullptr;
+    found = option;
   }
   return found;
 }
