@@ -32,7 +32,7 @@ constexpr std::uint64_t kOwnMemory = std::uint64_t{3} << 19;
 std::uint64_t own_anonymous_memory() {
   std::ifstream status("/proc/self/status");
   std::uint64_t kibibytes = 0;
-  for (std::string word; kibibytes == 0 && status >> word;) {
+  for (std::string word; status >> word;) {
     if (word == "RssAnon:") status >> kibibytes;
   }
   return kibibytes << 10;
