@@ -138,9 +138,7 @@ Result<std::unique_ptr<Sink>> open_output(const std::string& path, const FileSin
           make_error(ErrorCode::kInvalidArgument, "the output is binary and not for a terminal"),
           {"send it to a file or into a pipe"});
     }
-    auto out = open_descriptor_sink(kStandardOutput, "standard output");
-    if (options.packing != FileSinkOptions::Packing::kAlways) return out;
-    return open_packing_sink(std::move(out), {.threads = options.threads});
+    return open_descriptor_sink(kStandardOutput, "standard output");
   }
   return open_file_sink(path, options);
 }
