@@ -47,8 +47,7 @@ CLI::Validator size_in_bytes(const std::string& name, SizeBounds bounds) {
 
 CLI::Validator whole_number() {
   return {[](std::string& given) -> std::string {
-            const bool is_number =
-                !given.empty() && given.find_first_not_of("0123456789") == std::string::npos;
+            const bool is_number = given.find_first_not_of("0123456789") == std::string::npos;
             return is_number ? "" : text("expected a whole number, found {}", quote(given));
           },
           ""};
