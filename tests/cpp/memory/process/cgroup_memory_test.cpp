@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "test_files.h"
 
@@ -53,12 +54,28 @@ TEST_CASE("a group of version 1 is that of the memory controller, whose largest 
   REQUIRE(found.has_value());
   CHECK(found->limit == 0);
   CHECK(found->kills == 1);
+  const std::pair<const char*, std::uint64_t> limits[] = {
+      {"1152921504606846975", 1152921504606846975}, {"1152921504606846976", 0}, {"0", 0}};
+  for (const auto& [written, limit] : limits) {
+    system.put("sys/fs/cgroup/memory/a/memory.limit_in_bytes", written);
+    CHECK(cgroup_memory(system.path())->limit == limit);
+  }
+}
+
+TEST_CASE("a group is found behind any number of others") {
+  const System system;
+  std::string others;
+  for (int i = 0; others.size() < 10'000; ++i) others += std::to_string(i) + ":name=x:/y\n";
+  system.put("proc/self/cgroup", others + "0::/a\n");
+  system.put("sys/fs/cgroup/a/memory.events", "oom_kill 4\n");
+  CHECK(cgroup_memory(system.path())->kills == 4);
 }
 
 TEST_CASE("where there is no group there are no figures") {
   const System system;
   CHECK(!cgroup_memory(system.path()).has_value());
   system.put("proc/self/cgroup", "rubbish\n0::/../..\n1:memory\n");
+  system.put("sys/fs/cgroup/memory/memory.oom_control", "oom_kill 5\n");
   CHECK(!cgroup_memory(system.path()).has_value());
 }
 
