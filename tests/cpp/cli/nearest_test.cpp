@@ -22,6 +22,10 @@ TEST_CASE("a word with a letter left out, added, changed or swapped is the name 
   CHECK(nearest("bundel", kNames) == "bundle");
   CHECK(nearest("pakc", kNames) == "pack");
   CHECK(nearest("dif", kNames) == "diff");
+  CHECK(nearest("apck", kNames) == "pack");
+  CHECK(nearest("runn", kNames) == "run");
+  CHECK(nearest("fa", kNames) == "fat");
+  CHECK(nearest("vreifi", kNames) == "verify");
 }
 
 TEST_CASE("of several names the nearest is meant, and of equally near ones the first") {
@@ -31,10 +35,11 @@ TEST_CASE("of several names the nearest is meant, and of equally near ones the f
 }
 
 TEST_CASE("a word that is like no name means none") {
-  for (const char* const word : {"", "xyzzy", "model.pte", "help", "xx"}) {
+  for (const char* const word : {"", "x", "t", "xx", "fxx", "xakc", "help", "xyzzy", "model.pte"}) {
     CAPTURE(word);
     CHECK(nearest(word, kNames).empty());
   }
+  CHECK(nearest(std::string(64, 'a'), {std::string(64, 'a')}) == std::string(64, 'a'));
   CHECK(nearest(std::string(65, 'a'), {std::string(65, 'a')}).empty());
   CHECK(nearest("a", {"b"}).empty());
 }
