@@ -57,12 +57,18 @@ TEST_CASE("a size that is out of bounds is refused with the bound") {
   CHECK(refusal("1025M", bounds) == "expected at most 1G, found '1025M'");
   CHECK(refusal("1023K", bounds) == "expected at least 1M, found '1023K'");
   CHECK(refusal("0", bounds) == "expected at least 1M, found '0'");
+  CHECK(refusal("1K", {.least = 1025}) == "expected at least 1025B, found '1K'");
+  CHECK(refusal("1B", {.least = 1024}) == "expected at least 1K, found '1B'");
+  CHECK(refusal("1B", {.least = std::uint64_t{1} << 60}) == "expected at least 1E, found '1B'");
 }
 
 TEST_CASE("a number without a unit that is too small is said to be bytes") {
   const SizeBounds bounds{.least = 1 << 20};
   CHECK(refusal("4", bounds) == "expected at least 1M, found '4', which is bytes; 4G is 4 GiB");
   CHECK(refusal("4096", bounds) == "expected at least 1M, found '4096', which is bytes; 4096M is 4096 MiB");
+  CHECK(refusal("1", bounds).ends_with("; 1G is 1 GiB"));
+  CHECK(refusal("1023", bounds).ends_with("; 1023G is 1023 GiB"));
+  CHECK(refusal("1024", bounds).ends_with("; 1024M is 1024 MiB"));
   CHECK(refusal("4B", bounds) == "expected at least 1M, found '4B'");
 }
 
