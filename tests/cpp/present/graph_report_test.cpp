@@ -28,8 +28,9 @@ ProgramGraph graph_of(const Spoil& change) {
 Json json_of(const ProgramGraph& graph) {
   std::string out;
   write_graph_json(graph, [&](std::string_view piece) { out += piece; });
-  CHECK(out.ends_with("\n"));
-  return Json::parse(out);
+  Json found = Json::parse(out);
+  CHECK(out == json_text(found) + "\n");
+  return found;
 }
 
 std::size_t count(const std::string& words, const std::string& part) {
@@ -48,6 +49,7 @@ TEST_CASE("a list is drawn as its items, each once and without those that are ab
   CHECK(count(dot, "v1 -> c0") == 1);
   CHECK(count(dot, "c0 -> v3") == 1);
   CHECK(count(dot, "v7 -> ") == 0);
+  CHECK(count(dot, "v7 [") == 0);
   CHECK(json_of(graph)["values"][7]["items"] == Json::array({0, -1, 1, 0}));
 }
 
@@ -81,9 +83,48 @@ TEST_CASE("a jump is drawn to the call that it leads to") {
     jump.destination_instruction = 0;
     add_call(plan, std::move(jump));
   });
-  const Json call = json_of(graph)["calls"][1];
-  CHECK(call["destination"] == 0);
-  CHECK(count(graph_to_dot(graph), "c1 -> c0") == 1);
+  const Json calls = json_of(graph)["calls"];
+  CHECK(calls[0]["operator"] == 0);
+  CHECK(!calls[0].contains("destination"));
+  CHECK(calls[1]["destination"] == 0);
+  CHECK(!calls[1].contains("operator"));
+  CHECK(!calls[1].contains("delegate"));
+  const std::string dot = graph_to_dot(graph);
+  CHECK(count(dot, "c1 -> c0 [style=dotted]") == 1);
+  CHECK(count(dot, "style=dotted") == 1);
+}
+
+TEST_CASE("a jump to the end is not drawn") {
+  ProgramGraph graph = graph_of([](ExecutionPlanT&) {});
+  graph.calls[0].kind = CallKind::kJumpIfFalse;
+  graph.calls[0].destination = 1;
+  CHECK(count(graph_to_dot(graph), "style=dotted") == 0);
+}
+
+TEST_CASE(
+    "a value is drawn if it is a tensor, an input or an output, with its name, its storage and its view") {
+  ProgramGraph graph = graph_of([](ExecutionPlanT&) {});
+  graph.method = "a\"b\\c";
+  GraphValue& tensor = graph.values[kInput];
+  tensor.storage = TensorStorage::kConstant;
+  tensor.memory_id = 1;
+  tensor.memory_offset = 2;
+  tensor.data_index = 1;
+  tensor.name = "x";
+  tensor.view_of = kOther;
+  graph.values[kAlpha].is_input = true;
+  graph.values[kText].is_output = true;
+  const std::string dot = graph_to_dot(graph);
+  CHECK(dot.starts_with("digraph \"a\\\"b\\\\c\" {\n"));
+  CHECK(count(dot, "  v0 [label=\"0: float32 [2] x (constant)\", shape=ellipse, style=bold];\n") == 1);
+  CHECK(count(dot, "  v1 -> v0 [style=dashed];\n") == 1);
+  CHECK(count(dot, "v2 [") == 1);
+  CHECK(count(dot, "v5 [") == 0);
+  CHECK(count(dot, "v6 [") == 1);
+  CHECK(json_of(graph)["values"][kInput] == Json::parse(R"({
+    "kind": "Tensor", "dtype": "float32", "sizes": [2], "dim_order": [0], "dynamic": false, "storage": "constant",
+    "size": 8, "memory_id": 1, "memory_offset": 2, "data_index": 1, "name": "x", "view_of": 1,
+    "input": true, "output": false, "producers": [], "users": [0]})"));
 }
 
 }  // namespace

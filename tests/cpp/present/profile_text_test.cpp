@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
@@ -8,29 +7,12 @@
 #include <vector>
 
 #include "present/reports.h"
+#include "printed.h"
 
 namespace etstream::profile_text_test {
 namespace {
 
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
-
-/// Returns what `print` writes to a stream.
-template <class F>
-std::string printed_to(std::FILE* stream, F&& print) {
-  std::fflush(stream);
-  const int kept = ::dup(::fileno(stream));
-  std::FILE* const file = std::tmpfile();
-  REQUIRE((kept >= 0 && file != nullptr));
-  ::dup2(::fileno(file), ::fileno(stream));
-  print();
-  std::fflush(stream);
-  ::dup2(kept, ::fileno(stream));
-  ::close(kept);
-  std::string out(static_cast<std::size_t>(::lseek(::fileno(file), 0, SEEK_END)), '\0');
-  CHECK(::pread(::fileno(file), out.data(), out.size(), 0) == static_cast<ssize_t>(out.size()));
-  std::fclose(file);
-  return out;
-}
 
 std::string printed(const Profile& profile) {
   return printed_to(stderr, [&] { print_profile(profile); });
@@ -231,6 +213,42 @@ TEST_CASE("long lists and commands are cut, and what is left out is counted") {
 )");
 }
 
+TEST_CASE("of small processes, and of a jump that is the only one, nothing is told") {
+  Profile profile;
+  profile.processes = {process(1, std::string(115, 'c'), 1), process(2, "d", 0)};
+  profile.processes[1].peak.anonymous = kMebibyte - 1;
+  profile.jumps = {jump(1, 2, {})};
+  const std::string start = R"(etstream profile: 0.0 s, 0.0 s of CPU, 2 processes
+  at most: 0 bytes anonymous, 0 bytes resident; the page cache grew by 0 bytes
+)";
+  CHECK(printed(profile) ==
+        start + "  the largest processes:\n     1.0 MiB        1 " + std::string(115, 'c') + "\n");
+  profile.processes[0].peak.anonymous = kMebibyte - 1;
+  profile.jumps.push_back(jump(1, 3, {}));
+  profile.blocks = {{1, {}, kMebibyte, 1, 1}};
+  CHECK(printed(profile) == start + R"(     3.0 MiB were added by process 1
+     2.0 MiB were added by process 1
+  in use at the peak, in blocks of 1 MiB and more:
+     1.0 MiB in 1 block, 1 byte of it in blocks that look like others, made by process 1 when nothing told of callers
+)");
+  profile.phases.resize(60);
+  CHECK(printed(profile).find("...") == std::string::npos);
+}
+
+TEST_CASE("how a command was ended is told, with the innermost phase that began last") {
+  Profile profile;
+  profile.cgroup_kills = 1;
+  const std::string killed =
+      "the kernel killed 1 process at the limit of the control group, which is not told";
+  CHECK(end_of_command(profile) == killed);
+  profile.end.signal = SIGHUP;
+  profile.processes = {process(3, "c", 5)};
+  profile.phases = {phase("a", 1, 1, 0, 0, 0), phase("b", 2, 1, 0, 0, 0), phase("c", 3, 0, 0, 0, 0)};
+  for (PhaseProfile& each : profile.phases) each.ended = false;
+  CHECK(end_of_command(profile) ==
+        "signal 1 (Hangup) ended the command; " + killed + "; phase 'b' of process 2 had not ended");
+}
+
 TEST_CASE("profiles are compared by phase, in text and in a table") {
   Profile before;
   before.peak.anonymous = 100 * kMebibyte;
@@ -255,6 +273,7 @@ export                                 40.0 MiB   10.0 MiB   -30.0 MiB       1.5
 | &nbsp;&nbsp;new | - | 40.0 MiB |  | - | 1.5 |
 | &nbsp;&nbsp;\_old\_ | 40.0 MiB | - |  | 1.5 | - |
 )");
+  CHECK(comparison_markdown(before, before).find("| +0 bytes |") != std::string::npos);
 }
 
 }  // namespace

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "etstream/shared_weights.h"
+#include "present/reports.h"
+#include "printed.h"
+
+namespace etstream::reports_test {
+namespace {
+
+TEST_CASE("what programs keep and rename is told, but for data of no bytes and all renamed keys but ten") {
+  SharedWeightsPlan plan;
+  plan.programs.resize(2);
+  plan.data = {{0, {{0, "empty", KeptBecause::kSmall}}, {}}, {1, {{1, "one", KeptBecause::kSmall}}, {}}};
+  const auto renamed = [&](std::size_t keys) {
+    plan.renamed.resize(keys, {1, "w", "v"});
+    const std::string all = printed_to(stdout, [&] { print_sharing({{"a", 5}, {"b", 6}}, plan); });
+    return all.substr(all.find("shared:"));
+  };
+  const std::string kept =
+      "shared: nothing\n\nkept by the programs:\n"
+      "             1  in 1 piece, of b: it is too small to gain by it\n";
+  CHECK(renamed(0) == kept);
+  std::string keys = "\nrenamed, as the name stands for other data too:\n";
+  for (int i = 0; i < 10; ++i) keys += "  b: 'w' is 'v'\n";
+  CHECK(renamed(10) == kept + keys);
+  CHECK(renamed(12) == kept + keys + "  ... and 2 more keys\n");
+  const Json report = sharing_to_json({{"a", 5}, {"b", 6}}, plan);
+  CHECK(report["size_before"] == 11);
+  CHECK(report["kept"].size() == 2);
+  CHECK(report["renamed"][11] == Json::parse(R"({"program": "b", "name": "w", "key": "v"})"));
+  CHECK(!report.contains("weights"));
+}
+
+TEST_CASE("a page has its data in its place, whatever it is") {
+  const std::string data = "[\"<script>" + std::string(100, 'x') + "\"]";
+  CHECK(filled_page("a PAGE DATA b", data) == "a [\"\\u003cscript>" + std::string(100, 'x') + "\"] b");
+}
+
+}  // namespace
+}  // namespace etstream::reports_test
