@@ -11,6 +11,8 @@ try etstream help fat pakc
 try etstream bundle model.pte --cases cases.json -o out.bpte --fast
 try etstream bundle model.pte --case cases.json -o out.bpte
 try etstream inspect model.pte --jsn
+try etstream bundle model.pte --cases cases.json -o out.bpte -x
+try etstream bundle model.pte --cases cases.json -o out.bpte -
 try etstream --verbose verify model.pte
 try etstream --verbose bundle model.pte
 # Options are missing, and positionals have no place.
@@ -22,10 +24,13 @@ try etstream bundle model.pte --cases cases.json out.bpte
 try etstream bundle model.pte cases.json --cases cases.json -o out.bpte
 try etstream convert in.bpte out.bpte --to segmented
 try etstream ptd model.pte out.ptd
+try etstream pte model.pte weights.ptd -o out
 try etstream bundle model.pte --cases
+try etstream bundle model.pte --cases cases.json --cases more.json -o out.bpte
 try etstream share model.pte
 try etstream profile --compare a.json
 try etstream extract model.pte
+try etstream extract model.pte --program program.pte -o out
 # Options exclude each other, and values are wrong.
 try etstream bundle model.pte --cases cases.json -o - --json
 try etstream inspect model.pte --format json
@@ -34,6 +39,8 @@ try etstream bundle model.pte --cases cases.json -o out.bpte --program-alignment
 try etstream bundle model.pte --cases cases.json -o out.bpte --format bp8
 try etstream bundle model.pte --cases cases.json -o out.bpte --format 'bp08; '
 try etstream extract model.pte --segment first -o out
+try etstream extract model.pte --segment "" -o out
+try etstream verify model.pte --run --atol 1x
 try etstream profile --fail-above 1G@ -- true
 # A variable of a shell that is not set gives no path.
 try etstream pack model.pte --base ""
@@ -51,6 +58,8 @@ try etstream run echo without the mark
 try etstream run --limit 4G python3 -c 'print("it")'
 try etstream run --lmit 4G python3 export.py
 try etstream run --limt 4G -- true
+try etstream run --lmit 4G python3 -- true
+try etstream run echo '' "it's"
 try etstream profile python3 export.py
 try etstream run --limit 4 G -- python3 export.py
 try etstream run --limit '4 G' python3 -- export.py
