@@ -2,10 +2,16 @@
 cp model.pte large.pte
 truncate -s 100M large.pte
 cat >slow.sh <<'END'
-etstream bundle large.pte --cases cases.json -o - | { sleep 4; cat >/dev/null; }
+etstream bundle large.pte --cases cases.json -o - | { head -c 60M >/dev/null; sleep 4; cat >/dev/null; }
 END
 bash slow.sh
 # `script` runs its command in the shell that the environment names, if it names one: a file needs none.
 script --quiet --return --command 'bash slow.sh' typescript </dev/null >/dev/null
-grep --only-matching --text '\[#*\.*\]' typescript | sed 's/[#.]//g' | sort -u
+grep --only-matching --text '\[#*\.*\]' typescript | awk '{ print length }' | sort -u
 tr '\r' '\n' <typescript | grep --text --after-context 1 '%' | tail -n 1 | cat -v
+# Short work shows none, and a terminal gets no bundle.
+on_terminal() { script --quiet --return --command "$*" typescript </dev/null >/dev/null; }
+on_terminal etstream bundle model.pte --cases cases.json -o out.bpte
+grep -c % typescript
+try on_terminal etstream bundle model.pte --cases cases.json -o -
+grep --only-matching 'etstream.*pipe' typescript
