@@ -9,7 +9,7 @@ for i in 0 1; do
 done
 try etstream compare model.bpte --outputs arm --case 0
 try etstream compare model.bpte --outputs qnn
-try etstream compare segmented.bpte --outputs nxp --method forward
+try etstream compare segmented.bpte --outputs nxp --method forward --atol 0 --rtol 0.5
 etstream extract model.bpte --cases extracted --no-sync >/dev/null
 try etstream compare model.bpte --outputs extracted --json
 # An element differs.

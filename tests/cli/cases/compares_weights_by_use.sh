@@ -44,3 +44,9 @@ header='{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}  '
 printf '\70\0\0\0\0\0\0\0%s\0\0\200\77\0\0\200\77' "$header" >ones.safetensors
 printf '\70\0\0\0\0\0\0\0%s\0\0\200\77\0\0\300\177' "$header" >nan.safetensors
 try etstream diff ones.safetensors nan.safetensors --atol 10
+# A tolerance that is not given is none.
+header='{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}  '
+printf '\70\0\0\0\0\0\0\0%s\0\0\200\77' "$header" >one.safetensors
+printf '\70\0\0\0\0\0\0\0%s\0\0\300\77' "$header" >more.safetensors
+try etstream diff one.safetensors more.safetensors --atol 0.4
+try etstream diff one.safetensors more.safetensors --rtol 0.4
