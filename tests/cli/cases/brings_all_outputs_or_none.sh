@@ -61,4 +61,5 @@ same bundle model.pte --cases cases.json -o full
 same convert out.bpte --to segmented -o none/out.bpte
 same fat pack a=model.pte -o full
 same fat pack a=model.pte -o "$(head -c 256 /dev/zero | tr '\0' n)"
+(ulimit -f 4; try etstream share model.pte other.pte --weights w.ptd --out-dir new 2>/dev/null)
 ls -A new none made 2>&1

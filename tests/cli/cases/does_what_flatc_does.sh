@@ -34,5 +34,8 @@ try etstream compile -I included model.fbs wrong.json -o out
 try etstream decompile -I included --size-prefixed model.fbs out/a.mdl -o -
 try etstream decompile -I included model.fbs model.pte -o -
 try etstream decompile -I included model.fbs none.mdl -o -
+try etstream compile -I included model.fbs a.json -o a.json/
+truncate -s 2G large.mdl
+try etstream decompile -I included model.fbs large.mdl -o -
 try etstream compile model.fbs
 ls out

@@ -13,6 +13,8 @@ try etstream decompile --exact model.fbs a.mdl -o -
 mkdir folder
 try etstream decompile --exact --leave-out 3 model.fbs a.mdl -o folder/b.json
 grep file folder/b.json
+etstream decompile --exact --leave-out 3 model.fbs a.mdl -o - | grep file | sed "s|$(pwd -P)|HERE|"
+try etstream compile --exact model.fbs folder/b.json -o b.mdl --max-disk 10 2>&1 | cut -d ' ' -f 1-4
 try etstream compile --exact model.fbs folder/b.json -o b.mdl
 cmp a.mdl b.mdl && echo "the same again"
 try etstream compile --exact --python-order model.fbs folder/b.json -o c.mdl

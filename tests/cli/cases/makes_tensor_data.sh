@@ -40,3 +40,9 @@ try etstream ptd model.safetensors.index.json -o never
 sed -i s/...two.safe/one.safe/ model.safetensors.index.json
 try etstream ptd model.safetensors.index.json -o never
 ls never
+# Types are given for all tensors, or by their names.
+header='{"a.w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b.w":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}'
+checkpoint floats.safetensors "$header" "<<<<>>>>"
+etstream ptd floats.safetensors --dtype f16 --dtype 'b*=bf16' -o floats.ptd >output
+etstream inspect floats.ptd | grep -o "'.*float.*"
+try etstream ptd floats.safetensors --dtype 'b*=float17' -o never

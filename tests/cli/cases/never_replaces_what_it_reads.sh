@@ -26,6 +26,15 @@ try etstream decompile --exact s.fbs model.pte -o scalar_type.fbs
 try etstream compile --exact s.fbs program.json -o scalar_type.fbs
 kept
 
+# The data of one input is not replaced by the output for another.
+echo 'table T { d: [ubyte]; } root_type T; file_extension "out";' >t.fbs
+mkdir outs
+echo precious >outs/b.out
+echo '{"d": {"file": "outs/b.out", "offset": 0, "size": 8}}' >a.json
+echo '{"d": [1]}' >b.json
+try etstream compile --exact t.fbs a.json b.json -o outs
+ls outs && cat outs/b.out
+
 # The report goes to standard output, and no output by whatever other name of it.
 ln -s /dev/stdout link
 for out in /dev/fd//1 /dev/./stdout //dev/stdout link so /dev/fd/3; do

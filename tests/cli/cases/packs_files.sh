@@ -20,6 +20,10 @@ cmp again.pte model.pte
 cat model.pte | etstream pack - | etstream unpack - | cmp - model.pte
 etstream pack cases.json -o - | zstd --decompress | cmp - cases.json
 
+printf x >one
+etstream pack one -o one.packed | sed 's/.*unpacked/unpacked/' >share
+echo "unpacked, $(stat -c %s one.packed)00.0 %" | cmp - share
+
 echo "== to and from what is no regular file"
 mkfifo pipe
 cat pipe >piped.etz &

@@ -13,6 +13,8 @@ try etstream verify small.pte weights-00001-of-00003.ptd
 try etstream verify small.pte weights-00002-of-00003.ptd
 try etstream pte small.pte --constants-from weights-00001-of-00003.ptd -o back.pte
 try etstream pte model.pte --constants-to weights.ptd --split-max-size 1M -o small.pte --json --dry-run | tail -3
+try etstream pte model.pte --constants-to weights.ptd --split-max-size 1M -o small.pte --json --dry-run | grep tensor_data
+try etstream pte model.pte --constants-to weights.ptd --split-max-size 20600 -o small.pte --json --dry-run | grep tensor_data
 rm weights-00003-of-00003.ptd
 try etstream verify small.pte weights-00001-of-00003.ptd
 # Commands that fail leave nothing.

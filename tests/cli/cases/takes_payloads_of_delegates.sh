@@ -8,6 +8,7 @@ head -c 8 graph | tail -c 4 && echo
 etstream extract model.pte --delegate 0 --part constants -o - | wc -c
 etstream inspect model.pte --html page.html
 grep -o "forward / delegate 0 / graph" page.html
+grep -o '"name":"model.pte".*"kinds":\[[^]]*' page.html
 # Parts that are not there, and options that make no sense, are refused.
 try etstream extract model.pte --delegate 1 -o other
 try etstream extract model.pte --delegate 0 --part weights -o other
