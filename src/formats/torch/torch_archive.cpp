@@ -95,17 +95,18 @@ Result<CheckpointTensor> tensor_in(const ByteSource& storage, std::string name, 
     return corrupt(why);
   }
   CheckpointTensor out;
-  out.name = std::move(name);
   out.type = elements.type->safetensors.empty() ? elements.type->name : elements.type->safetensors;
   out.data = std::move(*data);
   if (elements.type->type) out.layout = contiguous_layout(*elements.type->type, elements.sizes);
-  if (out.layout) return out;
-  if (!elements.sizes.empty()) {
-    const auto whole = checked_multiply(elements.sizes.back(), elements.type->elements);
-    if (!whole) return corrupt("a dimension is too large");
-    elements.sizes.back() = *whole;
+  if (!out.layout) {
+    if (!elements.sizes.empty()) {
+      const auto whole = checked_multiply(elements.sizes.back(), elements.type->elements);
+      if (!whole) return corrupt("a dimension is too large");
+      elements.sizes.back() = *whole;
+    }
+    out.shape = std::move(elements.sizes);
   }
-  out.shape = std::move(elements.sizes);
+  out.name = std::move(name);  // which corrupt() needs until here
   return out;
 }
 
