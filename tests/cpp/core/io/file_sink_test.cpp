@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #if defined(__linux__)
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #endif
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -22,26 +21,9 @@
 
 #include "etstream/sink.h"
 #include "test_errors.h"
+#include "test_fallocate.h"
 #include "test_files.h"
 #include "test_sources.h"
-
-#if defined(__linux__)
-namespace {
-
-std::string reserved;  // the ranges
-int reserve_error = 0;
-
-}  // namespace
-
-// It takes the place of the C library's.
-extern "C" int fallocate(int file, int mode, off_t offset, off_t size) {
-  reserved += std::to_string(offset) + " + " + std::to_string(size) + "; ";
-  if (reserve_error == 0) return static_cast<int>(::syscall(SYS_fallocate, file, mode, offset, size));
-  errno = reserve_error;
-  return -1;
-}
-
-#endif
 
 namespace etstream::file_sink_test {
 namespace {
@@ -161,16 +143,16 @@ TEST_CASE("space is reserved around what is shared, and it is told where there i
   const auto sink = open_sink(folder / "out");
   const ByteSource shared(std::make_shared<SharedStorage>(kMiB));
   const auto reserved_for = [&](std::uint64_t size, int error) {
-    reserved = "";
-    reserve_error = error;
+    testing::reserved = "";
+    testing::reserve_error = error;
     return sink->reserve(size);
   };
   CHECK(reserved_for(0, 0));
-  CHECK(reserved == "");
+  CHECK(testing::reserved == "");
   REQUIRE(sink->clone_range(shared, kMiB) == kMiB);
   REQUIRE(sink->clone_range(shared, 4 * kMiB) == kMiB);
   CHECK(reserved_for(7 * kMiB, 0));
-  CHECK(reserved == "0 + 1048576; 2097152 + 2097152; 5242880 + 2097152; ");
+  CHECK(testing::reserved == "0 + 1048576; 2097152 + 2097152; 5242880 + 2097152; ");
   const std::string cannot = "cannot reserve space for '" + folder / "out" + "': ";
   CHECK(error_of(reserved_for(7 * kMiB, EIO)) == exactly("kIo: " + cannot + "Input/output error (1.0 MiB)"));
   CHECK(error_of(reserved_for(7 * kMiB, ENOSPC)) ==
@@ -179,7 +161,7 @@ TEST_CASE("space is reserved around what is shared, and it is told where there i
   CHECK(error_of(reserved_for(7 * kMiB, EOPNOTSUPP)) == "no error");
   CHECK(error_of(reserved_for(std::uint64_t{1} << 60, EOPNOTSUPP)) ==
         containing("kIo: " + cannot + "No space left on device (1024.0 PiB; "));
-  reserve_error = 0;
+  testing::reserve_error = 0;
   CHECK(error_of(reserved_for((std::uint64_t{1} << 63), 0)) ==
         exactly("kTooLarge: cannot write '" + folder / "out" +
                 "': 9223372036854775808 bytes are more than a file can have"));

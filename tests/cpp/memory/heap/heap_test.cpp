@@ -4,9 +4,6 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#if defined(__linux__)
-#include <sys/syscall.h>
-#endif
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,25 +34,8 @@
 #include "memory/heap/statistics.h"
 #include "memory/heap/tree_use_file_posix.h"
 #include "test_errors.h"
+#include "test_fallocate.h"
 #include "test_files.h"
-
-#if defined(__linux__)
-namespace {
-
-bool can_make_holes = true;
-
-}  // namespace
-
-/// Takes the place of the C library's.
-extern "C" int fallocate(int file, int mode, ::off_t offset, ::off_t size) {
-  if (can_make_holes || (mode & FALLOC_FL_PUNCH_HOLE) == 0) {
-    return static_cast<int>(::syscall(SYS_fallocate, file, mode, offset, size));
-  }
-  errno = EOPNOTSUPP;
-  return -1;
-}
-
-#endif
 
 namespace etstream::heap::heap_test {
 namespace {
@@ -599,9 +579,9 @@ TEST_CASE("a part of the file that was emptied is zeros, whether or not the file
     const FilePart part{static_cast<std::byte*>(reserved), 2 * kMiB, kMiB};
     REQUIRE(file.map(part, true) == 0);
     std::memset(part.address, 1, part.size);
-    can_make_holes = can;
+    testing::no_holes_error = can ? 0 : EOPNOTSUPP;
     file.empty(part);
-    can_make_holes = true;
+    testing::no_holes_error = 0;
     CHECK(std::all_of(part.address, part.address + part.size,
                       [](std::byte byte) { return byte == std::byte{0}; }));
     REQUIRE(::munmap(reserved, kMiB) == 0);
