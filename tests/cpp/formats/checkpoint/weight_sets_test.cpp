@@ -216,7 +216,9 @@ TEST_CASE("an error that is about no file is returned, and is no problem of a se
   folder.put("i.index.json", R"({"weight_map": {"a": "a.safetensors"}})");
   CHECK(interrupted("part1.gguf", "part2.gguf") == exactly("kInterrupted: not now"));
   CHECK(interrupted("several", "part2.gguf") == exactly("kInterrupted: not now"));
-  CHECK(interrupted("m-00001-of-00002.gguf", "m-00002-of-00002.gguf") == exactly("kInterrupted: not now"));
+  CHECK(interrupted("m-00001-of-00002.gguf", "m-00002-of-00002.gguf") ==
+        exactly("kInterrupted: " + folder / "m-00001-of-00002.gguf" +
+                ": is file 1 of 2 of a set, and another can't be read: not now"));
   CHECK(interrupted("i.index.json", "a.safetensors") == exactly("kInterrupted: not now"));
   CHECK(interrupted("a.safetensors", "i.index.json") == exactly("kInterrupted: not now"));
 }

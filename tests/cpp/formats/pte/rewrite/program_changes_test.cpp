@@ -199,7 +199,7 @@ TEST_CASE("a description that does not fit its metadata is refused, and so are a
 TEST_CASE("keys of constants are JSON of at most 64 MiB") {
   CHECK(error_of(read_constant_keys(ByteSource::zeros((64 << 20) + 1))) ==
         containing("expected at most 67108864 bytes, found 67108865"));
-  CHECK(code_of(read_constant_keys(ByteSource::zeros(64 << 20))) == exactly("kInvalidArgument"));
+  CHECK(code_of(read_constant_keys(ByteSource::zeros(64 << 20))) == exactly("kCorrupt"));
 }
 
 TEST_CASE("the metadata that describes a program is read once, also for one that is changed") {
