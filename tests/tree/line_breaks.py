@@ -113,15 +113,16 @@ def breaks_of(file: str, text: str) -> list[list[Break]]:
 
 
 def listed_breaks(path: Path) -> list[list[str]]:
-    """Reads a list of breaks: blocks of a file, its line, the line that takes its place, and a sentence on why it is
-    listed, with blanks between. A block of three lines, without the third of these, lists all breaks of its line."""
+    """Reads a list of breaks: blocks of a file, its line, the lines that take its place, and a sentence on why they are
+    listed, with blanks between. A block without lines that take its place lists all breaks of its line."""
     blocks = [block.splitlines() for block in path.read_text(encoding="utf-8").strip().split("\n\n")]
     blocks = [block for block in blocks if block and not block[0].startswith("#")]
     for block in blocks:
-        if len(block) not in (3, 4):
+        if len(block) < 3:
             raise ValueError(f"{path}: expected a file, a line, what it is broken into and a reason, found {block}")
     return blocks
 
 
 def is_listed(broken: Break, listed: list[list[str]]) -> bool:
-    return any(broken.listed().splitlines()[: len(block) - 1] == block[:-1] for block in listed)
+    file, before, after = broken.listed().splitlines()
+    return any(block[:2] == [file, before] and (len(block) == 3 or after in block[2:-1]) for block in listed)
