@@ -205,6 +205,36 @@ TEST_CASE("what is no binary schema is corrupt") {
   CHECK(code_of(Schema::from_binary(bytes_of(std::string(5000, '\0')))) == "kCorrupt");
 }
 
+TEST_CASE("a schema that declares a name twice is corrupt") {
+  struct Row {
+    std::string text;  // that has N1 and N2
+    std::string where;
+  };
+  const std::vector<Row> rows = {
+      {"table N1 {} table N2 {}", "it"},
+      {"enum N1 : int { A } table N2 {}", "it"},
+      {"table A { N1: int; N2: int; }", "A"},
+      {"struct A { N1: int; N2: int; }", "A"},
+      {"enum A : int { N1, N2 }", "A"},
+      {R"(attribute "N1"; attribute "N2"; table A (N1, N2) {})", "A"},
+      {R"(attribute "N1"; attribute "N2"; table A { f: int (N1, N2); })", "f"},
+      {R"(attribute "N1"; attribute "N2"; enum A : int (N1, N2) { V })", "A"},
+      {"rpc_service N1 { M(T): T; } rpc_service N2 { M(T): T; }", "it"},
+      {"rpc_service A { N1(T): T; N2(T): T; }", "A"},
+      {R"(attribute "N1"; attribute "N2"; rpc_service A { M(T): T (N1, N2); })", "M"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    std::string bfbs = text_of(compiled("table T {} " + row.text + " root_type T;"));
+    REQUIRE(Schema::from_binary(bytes_of(bfbs)));
+    const std::size_t at = bfbs.find("N2");
+    REQUIRE(at != std::string::npos);
+    bfbs.replace(at, 2, "N1");
+    CHECK(error_of(Schema::from_binary(bytes_of(bfbs))) ==
+          exactly("kCorrupt: schema: " + row.where + " declares 'N1' twice"));
+  }
+}
+
 TEST_CASE("a truncated schema is an error, or lacks nothing but padding") {
   const Bytes whole = embedded();
   constexpr std::size_t kMostPadding = 8;
