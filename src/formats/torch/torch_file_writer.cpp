@@ -44,17 +44,17 @@ struct PickledFile {
 };
 
 /// Returns the strides of dense elements, as torch computes them: a dimension of size 0 counts as one of size
-/// 1.
+/// 1. Returns nothing if a stride or a size is over 2^63 - 1.
 std::optional<std::vector<std::uint64_t>> strides_of(const std::vector<std::uint64_t>& sizes,
                                                      const std::vector<std::uint8_t>& dim_order) {
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   std::vector<std::uint64_t> out(sizes.size());
   auto stride = std::optional<std::uint64_t>(1);
   for (std::size_t i = dim_order.size(); i-- > 0;) {
-    if (!stride || *stride > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      return std::nullopt;
-    }
+    const std::uint64_t size = sizes[dim_order[i]];
+    if (!stride || *stride > kMost || size > kMost) return std::nullopt;
     out[dim_order[i]] = *stride;
-    stride = checked_multiply(*stride, std::max<std::uint64_t>(sizes[dim_order[i]], 1));
+    stride = checked_multiply(*stride, std::max<std::uint64_t>(size, 1));
   }
   return out;
 }

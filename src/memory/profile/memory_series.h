@@ -47,7 +47,7 @@ class MemorySeries {
     samples_.push_back(sample);
     added_ = 1;
   }
-  /// Returns the largest figures of the samples in [begin, end], and of those that reach into it.
+  /// Returns the largest figures of the samples in (begin, end], and of those that reach into it.
   [[nodiscard]] MemorySample most(std::uint64_t begin, std::uint64_t end) const noexcept {
     MemorySample out;
     const auto later = [](std::uint64_t time, const MemorySample& sample) { return time < sample.time; };

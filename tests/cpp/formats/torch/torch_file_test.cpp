@@ -538,6 +538,9 @@ TEST_CASE("a checkpoint that torch has no tensors for is refused before anything
   };
   CHECK(without_elements({0, kHalf}));
   CHECK(without_elements({0, 2 * kHalf - 1}));
+  CHECK(without_elements({2 * kHalf - 1, 0}));
+  CHECK(error_of(without_elements({2 * kHalf, 0})) ==
+        containing("has 0 bytes, expected those of uint8 [9223"));
   CHECK(error_of(without_elements({kHalf, 8})) == containing("has 0 bytes, expected those of uint8 [4611"));
   CHECK(one({"f", "F4", std::nullopt, source_of("x"), std::vector<std::uint64_t>()}));
   for (const std::vector<std::uint64_t>& shape :
