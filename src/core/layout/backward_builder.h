@@ -37,7 +37,6 @@ class BackwardBuilder {
   /// A finished object, by its distance from the end of the file. The default refers to nothing.
   struct Ref {
     std::uint64_t from_end = 0;
-    explicit operator bool() const noexcept { return from_end != 0; }
   };
 
   enum class EmptyVectors { kAligned, kAsTheyCome };
