@@ -380,7 +380,9 @@ class Profile(unittest.TestCase):
         self.assertEqual(json.loads((self.folder / "b.json").read_text())["phases"][0]["name"], "lower")
         two = ["--compare", "a.json", "b.json"]
         self.assertEqual(run("profile", *two, "--fail-above", "5%", "--html", "c.html", cwd=self.folder).returncode, 3)
-        self.assertEqual(run("profile", *two, "--fail-above", "50%", cwd=self.folder).returncode, 0)
+        done = run("profile", *two, "--fail-above", "50%", cwd=self.folder)
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, r"(?m)^lower +2\d\d\.\d MiB +2\d\d\.\d MiB +\+5\d\.\d MiB ")
         self.assertEqual(run("profile", *two, "--json", "c.json", cwd=self.folder).returncode, 2)
         self.assertEqual(run("profile", "--fail-above", "5%", "--", "true").returncode, 2)
         earlier = (self.folder / "a.json").read_text()
