@@ -36,6 +36,22 @@ TEST_CASE("what programs keep and rename is told, but for data of no bytes and a
   CHECK(!report.contains("weights"));
 }
 
+TEST_CASE("a payload is explained by tensors or a constant, or not") {
+  WeightOrigins origins;
+  origins.payloads.resize(3);
+  origins.payloads[0].label = "a";
+  origins.payloads[0].constant = "zeros";
+  origins.payloads[1].label = "b";
+  origins.payloads[2].label = "c";
+  origins.payloads[2].tensors = {{"w", {}}};
+  origins.payloads[2].constant = "ones";
+  CHECK(printed_to(stdout, [&] { print_origins(origins); }) ==
+        "             0  a\n                no weights: zeros\n"
+        "             0  b\n                not explained\n"
+        "             0  c\n                'w'; or no weights: ones\n"
+        "2 of 3 payloads explained\n");
+}
+
 TEST_CASE("a page has its data in its place, whatever it is") {
   const std::string data = "[\"<script>" + std::string(100, 'x') + "\"]";
   CHECK(filled_page("a PAGE DATA b", data) == "a [\"\\u003cscript>" + std::string(100, 'x') + "\"] b");
