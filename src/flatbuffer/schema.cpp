@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <set>
 
 #include "core/base/checked.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "flatbuffer/schema_names.h"
 
 namespace etstream {
 namespace {
@@ -213,62 +213,6 @@ Result<StructType> convert_struct(const reflection::Schema& schema, const reflec
   return out;
 }
 
-std::string_view name_of(const reflection::KeyValue& attribute) { return attribute.key()->string_view(); }
-
-template <class Declared>
-std::string_view name_of(const Declared& declared) {
-  return declared.name()->string_view();
-}
-
-/// Refuses a name that lists of what `where` declares have twice. FlatBuffers' parser would free one of the two,
-/// and go on using it.
-template <class... Declared>
-Result<void> check_names(std::string_view where,
-                         const flatbuffers::Vector<flatbuffers::Offset<Declared>>*... lists) {
-  std::set<std::string_view> names;
-  std::string_view last;
-  const auto is_new = [&](const auto* declared) {
-    last = name_of(*declared);
-    return names.insert(last).second;
-  };
-  const auto are_new = [&](const auto* list) {
-    return list == nullptr || std::all_of(list->begin(), list->end(), is_new);
-  };
-  if ((are_new(lists) && ...)) return {};
-  return make_error(ErrorCode::kCorrupt, "schema: {} declares {} twice", where, quote(last));
-}
-
-/// Checks the names of attributes.
-template <class Declared>
-Result<void> check_attributes(const Declared& declared) {
-  // Values of enums have attributes since FlatBuffers 23.
-  if constexpr (requires { declared.attributes(); }) {
-    return check_names(name_of(declared), declared.attributes());
-  }
-  return {};
-}
-
-/// Checks the names of what has attributes and members, and those of the members' attributes.
-template <class Declared, class Member>
-Result<void> check_names_in(const Declared& declared,
-                            const flatbuffers::Vector<flatbuffers::Offset<Member>>* members) {
-  ETSTREAM_TRY(check_attributes(declared));
-  ETSTREAM_TRY(check_names(name_of(declared), members));
-  if (members == nullptr) return {};
-  for (const auto* member : *members) ETSTREAM_TRY(check_attributes(*member));
-  return {};
-}
-
-Result<void> check_all_names(const reflection::Schema& schema) {
-  ETSTREAM_TRY(check_names("it", schema.objects(), schema.enums()));
-  ETSTREAM_TRY(check_names("it", schema.services()));
-  for (const auto* object : *schema.objects()) ETSTREAM_TRY(check_names_in(*object, object->fields()));
-  for (const auto* declared : *schema.enums()) ETSTREAM_TRY(check_names_in(*declared, declared->values()));
-  if (schema.services() == nullptr) return {};
-  for (const auto* service : *schema.services()) ETSTREAM_TRY(check_names_in(*service, service->calls()));
-  return {};
-}
-
 /// Refuses structs that hold themselves, or are nested deeper than tables may be.
 Result<void> check_nesting(const std::vector<StructType>& structs) {
   std::vector<bool> settled(structs.size());
@@ -346,7 +290,7 @@ Result<Schema> Schema::from_binary(std::span<const std::byte> bfbs) {
     if (!source.root_table()) {
       return make_error(ErrorCode::kCorrupt, "schema: it declares no root_type");
     }
-    ETSTREAM_TRY(check_all_names(source));
+    ETSTREAM_TRY(check_names(source));
     Schema schema;
     for (const auto* object : *source.objects()) {
       ETSTREAM_ASSIGN(TableType table, convert_table(source, *object));

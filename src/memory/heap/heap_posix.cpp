@@ -91,8 +91,8 @@ SpillError reserve(Reservation& out) {
           limit_of(RLIMIT_AS, "ulimit -v", out.addresses_size() + out.records_size)};
 }
 
-/// Fills a block that begins with granule `first` with zeros, except in `fresh`, which are zeros already. If
-/// there are none, `fresh` begins with granule 0, so all of the block is behind it.
+/// Fills a block that begins with granule `first` with zeros, except in `fresh`, which are zeros already, and
+/// may be none.
 void clear(void* block, std::size_t size, std::uint32_t first, Range fresh) {
   const auto offset_of = [&](std::uint32_t granule) {
     return granule <= first ? 0 : std::min<std::uint64_t>(size, (granule - first) * kGranule);

@@ -262,7 +262,7 @@ TEST_CASE("tensors in bfloat16 are quantized in it, or in float32") {
           "w, cast to float32, quantized to integers from -128 to 127, 64 a scale" +
               std::string(in_bfloat16 ? ", in bfloat16\n" : "\n"));
   }
-  // Those in float32 are quantized in it.
+  // A tensor in float32 is quantized in float32 alone.
   const Checkpoint wide = of_tensors({random_tensor("w", {64, 64}, 5)});
   how.in_bfloat16 = true;
   const Quantized made = quantized(wide, {{0, {QuantizeStep{how}}}}, {{64, 64}, 0, 0, true}, {64, 64});
