@@ -69,21 +69,21 @@ def load():
     out = []
     for i in range(4):
         out.append(bytearray(bytes([i])) * (64 << 20))
-        time.sleep(0.05)
+        time.sleep(0.15)
     return out
 
 def repack(blocks):
     out = []
     for block in blocks:
         out.append(bytearray(block))
-        time.sleep(0.05)
+        time.sleep(0.15)
     return out
 
 def scratch():
     taken = bytearray(60 << 20)
-    time.sleep(0.05)
+    time.sleep(0.15)
 
-time.sleep(0.1)
+time.sleep(0.15)
 scratch()
 raw = load()
 repacked = repack(raw)
