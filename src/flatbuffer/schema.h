@@ -63,7 +63,7 @@ struct FieldType : InlineType {
   bool deprecated = false;
   bool is_c_string = false;   // a string without a zero byte, at which its readers would end it
   bool is_not_empty = false;  // a string that has characters
-  std::optional<std::uint64_t> default_bits = 0;  // a scalar that equals it is not stored
+  std::optional<std::uint64_t> default_bits;  // a scalar that equals it is not stored
   // The alignment of an inline vector: at least natural_alignment, more with force_align.
   std::uint32_t alignment = 1;
   // The index of a table or a table vector in Schema::tables(), or of unions in Schema::unions().

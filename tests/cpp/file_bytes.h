@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <flatbuffers/flatbuffers.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -18,6 +19,7 @@
 #include "etstream/write.h"
 #include "test_files.h"
 #include "test_sources.h"
+#include "written_plan.h"
 
 namespace etstream {
 
@@ -64,6 +66,7 @@ inline std::string lines_of(const std::vector<Finding>& findings) {
 }
 
 inline std::string written(const FilePlan& plan) {
+  CHECK(std::ranges::all_of(plan.extents, testing::is_aligned));
   std::vector<std::byte> out;
   const auto done = write(plan, *open_memory_sink(out));
   REQUIRE_MESSAGE(done, done.error().message);

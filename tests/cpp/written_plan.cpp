@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/base/checked.h"
 #include "core/base/text.h"
 #include "etstream/sink.h"
 #include "etstream/write.h"
@@ -14,6 +13,7 @@
 namespace etstream::testing {
 
 std::vector<std::byte> bytes_of(const FilePlan& plan) {
+  CHECK(std::ranges::all_of(plan.extents, is_aligned));
   std::vector<std::byte> out;
   const auto sink = open_memory_sink(out);
   const auto done = write(plan, *sink);
@@ -47,9 +47,7 @@ std::string flaw_in(const FilePlan& plan) {
     if (extent.offset != end) return text("{} should be at {}", at, end);
     if (extent.size() == 0) return text("{} is empty", at);
     if (plan.label(extent).empty()) return text("{} has no label", at);
-    if (!is_power_of_two(extent.alignment) || extent.offset % extent.alignment != 0) {
-      return text("{} is not aligned to {}", at, extent.alignment);
-    }
+    if (!is_aligned(extent)) return text("{} is not aligned to {}", at, extent.alignment);
     end += extent.size();
     if (plan.label(extent) == "metadata") metadata += extent.size();
   }

@@ -3,6 +3,7 @@
 // The file that a plan makes, and checks of its extents, for tests.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -10,6 +11,11 @@
 #include "etstream/file_plan.h"
 
 namespace etstream::testing {
+
+/// Returns whether an extent has the alignment that it states, a power of two.
+inline bool is_aligned(const Extent& extent) {
+  return std::has_single_bit(extent.alignment) && extent.offset % extent.alignment == 0;
+}
 
 /// Returns the file, written through a memory sink; a failed check and nothing if writing fails.
 std::vector<std::byte> bytes_of(const FilePlan& plan);

@@ -229,6 +229,10 @@ class Profile(unittest.TestCase):
         self.assertGreaterEqual(found["spilled"], 200 * MIB)
         self.assertLess(found["peak"]["anonymous"], 100 * MIB)
         self.assertGreaterEqual(max(found["samples"]["spilled"]), 200 * MIB)
+        times = found["samples"]["time"]
+        self.assertEqual(times, sorted(set(times)))
+        self.assertGreater(times[-1], 0.2)
+        self.assertLessEqual(times[-1], found["seconds"])
 
     def test_callers_name_the_function_that_took_it(self) -> None:
         script = self.folder / "model.py"

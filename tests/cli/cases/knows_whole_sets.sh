@@ -63,6 +63,7 @@ try etstream verify llama
 try etstream verify $index --json
 try etstream diff llama/ $index
 try etstream diff llama all.ptd --ignore-layout
+try etstream diff llama part1.gguf --partial
 try etstream extract llama --tensor lm_head.weight -o -
 sed -i 's/: 8/: 9/' $index
 try etstream verify $index
@@ -90,6 +91,8 @@ etstream ptd all.ptd --only 'lm_head*' --to pth -o bins/pytorch_model-00001-of-0
 etstream ptd all.ptd --only 'm*' --to pth -o bins/pytorch_model-00002-of-00002.bin >output
 cp bins/pytorch_model-00001-of-00002.bin bins/optimizer.bin
 try etstream ptd bins -o bins.ptd
+try etstream verify bins
+sed -i s/efgh/efgi/ bins/pytorch_model-00001-of-00002.bin
 try etstream verify bins
 rm bins/pytorch_model-00002-of-00002.bin
 try etstream ptd bins -o never

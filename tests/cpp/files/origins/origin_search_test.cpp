@@ -362,15 +362,27 @@ TEST_CASE("ways are tried in proportion to the number of tensors") {
         containing("kTooLarge: the checkpoint: expected at most 126976 ways from its tensors"));
   // Rows that begin alike, and a payload that has the last one over and over.
   Checkpoint rows;
-  std::string last;
+  std::string second, last;
   for (int i = 0; i < 1000; ++i) {
     last = std::string(64, '\0') + made::floats(1, static_cast<std::uint64_t>(i));
+    if (i == 1) second = last;
     rows.tensors.push_back(made::tensor(std::to_string(i), {1, 17}, last));
   }
   std::string all;
   for (int i = 0; i < 1000; ++i) all += last;
   CHECK(refused(rows, payload_of(all, layout_of(ScalarType::kFloat32, {1000, 17}))) ==
         containing("kTooLarge: the checkpoint: expected at most 321536 ways from its tensors"));
+  // Each tensor was tried once for all rows. A last row takes 999 ways more than a first one, a second row
+  // one.
+  std::string most;
+  for (int i = 0; i < 320; ++i) most += last;
+  for (int i = 0; i < 321'536 - 1000 - 320 * 999; ++i) most += second;
+  const auto rows_of = [](std::string_view data) {
+    const auto count = static_cast<std::int32_t>(data.size() / 68);
+    return payload_of(std::string(data), layout_of(ScalarType::kFloat32, {count, 17}));
+  };
+  CHECK(found(rows, rows_of(most)) != "");
+  CHECK(refused(rows, rows_of(most + second)) == containing("kTooLarge"));
 }
 
 TEST_CASE("a checkpoint that can't be read is an error") {

@@ -250,6 +250,19 @@ TEST_CASE("vectors are sorted by their keys as flatc sorts them, equal ones in i
   }
 }
 
+TEST_CASE("long vectors are sorted as flatc sorts them, equal keys in its order") {
+  const std::string schema = "table T { k: int (key); v: int; } table R { of: [T]; } root_type R;";
+  const Loaded loaded(schema);
+  Judge judge(schema);
+  std::mt19937 random(1);  // NOLINT: the same ones each time
+  std::string json = "{of: [";
+  for (int i = 0; i < 3000; ++i) {
+    json += (i > 0 ? ",{k: " : "{k: ") + std::to_string(random() % 1000) + ", v: " + std::to_string(i) + "}";
+  }
+  json += "]}";
+  CHECK((compiled(loaded.text, json) == judge.compiled(json)));
+}
+
 TEST_CASE("keys are compared with all of their bits and with their sign") {
   const Loaded loaded(kKeyed);
   Judge judge(kKeyed);

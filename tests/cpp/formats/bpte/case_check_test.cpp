@@ -13,6 +13,7 @@
 #include "bundled_program_generated.h"
 #include "etstream/bundled_program_file.h"
 #include "file_bytes.h"
+#include "program_generated.h"
 #include "test_errors.h"
 
 namespace etstream::test_case_check_test {
@@ -243,6 +244,28 @@ TEST_CASE(
     if (alignment == 32) CHECK(opened->program_offset() % 128 != 0);
     CHECK(lines_of(findings_of(file).errors).empty());
     CHECK(lines_of(findings_of(file).warnings).empty());
+  }
+}
+
+TEST_CASE("errors in the program of a bundle are those of the bundle's file, at their offsets in it") {
+  const std::string bundle = real_bundle();
+  const std::uint64_t program_at = BundledProgramFile::open(file_of(bundle))->program_offset();
+  const std::string program = real_program();
+  const auto* const plan_0 = program::GetProgram(program.data())->execution_plan()->Get(0);
+  // ProgramFile::open() sees the first, and verify() the second.
+  for (const std::size_t at : {std::size_t{0}, position_of(program, plan_0->name())}) {
+    CAPTURE(at);
+    std::string bad_program = program;
+    put_at(bad_program, at, ~std::uint32_t{0});
+    std::string bad_bundle = bundle;
+    put_at(bad_bundle, program_at + at, ~std::uint32_t{0});
+    const Findings alone = findings_of(bad_program);
+    const Findings bundled = findings_of(bad_bundle);
+    REQUIRE(alone.errors.size() == 1);
+    REQUIRE(bundled.errors.size() == 1);
+    REQUIRE(alone.errors[0].offset.has_value());
+    CHECK(bundled.errors[0].file == "bad");
+    CHECK(bundled.errors[0].offset == program_at + *alone.errors[0].offset);
   }
 }
 

@@ -11,6 +11,8 @@
 #include "core/base/text.h"
 #include "core/layout/same_bytes.h"
 #include "etstream/safetensors.h"
+#include "file_bytes.h"
+#include "formats/safetensors/safetensors.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_sources.h"
@@ -177,6 +179,20 @@ TEST_CASE("floating-point tensors are converted by the last rule that they match
         containing("kInvalidArgument: expected a floating-point type to convert to, found int8"));
   CHECK(error_of(convert(checkpoint, {{"b*", ScalarType::kFloat16}})) ==
         containing("kNotFound: no tensor's name matches 'b*'"));
+}
+
+TEST_CASE("a checkpoint that is written as safetensors is read again, by name") {
+  Checkpoint checkpoint;
+  checkpoint.tensors = {bytes_tensor("b", "345"), bytes_tensor("a", "12")};
+  const auto plan = plan_safetensors(checkpoint);
+  REQUIRE_MESSAGE(plan, plan.error().message);
+  const auto again = open_safetensors(source_of(written(*plan)));
+  REQUIRE_MESSAGE(again, again.error().message);
+  REQUIRE(again->tensors.size() == 2);
+  CHECK(again->tensors[0].name == "a");
+  CHECK(text_of(again->tensors[0].data) == "12");
+  CHECK(again->tensors[1].name == "b");
+  CHECK(text_of(again->tensors[1].data) == "345");
 }
 
 TEST_CASE("what safetensors can't hold is refused, and the error names the tensor") {

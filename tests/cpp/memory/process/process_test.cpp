@@ -97,6 +97,19 @@ TEST_CASE("the work of a process is the time that it took, in the kernel too, an
   CHECK(work.read >= read);
 }
 
+TEST_CASE("nothing is told of what a process of another user reads and writes") {
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    // The first process is root's.
+    if (::geteuid() == 0 && ::setresuid(65534, 65534, 65534) != 0) ::_exit(2);
+    const std::optional<ProcessWork> work = work_of(1);
+    ::_exit(work && work->read == 0 && work->written == 0 ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
+
 TEST_CASE("a process catches the signals that it has a handler for") {
   const auto before = std::signal(SIGUSR1, [](int) {});
   for (int signal = 1; signal < 32; ++signal) {

@@ -196,6 +196,12 @@ TEST_CASE("a description that does not fit its metadata is refused, and so are a
         containing("expected a segment below 2, found 2"));
 }
 
+TEST_CASE("a segment that is described without an alignment may lie anywhere") {
+  const auto program = read_program_json(source_of(R"({"segments": [{"size": 2, "data": [1, 2]}]})"));
+  REQUIRE_MESSAGE(program, program.error().message);
+  CHECK(program->segments.at(0).alignment == 1);
+}
+
 TEST_CASE("keys of constants are JSON of at most 64 MiB") {
   CHECK(error_of(read_constant_keys(ByteSource::zeros((64 << 20) + 1))) ==
         containing("expected at most 67108864 bytes, found 67108865"));

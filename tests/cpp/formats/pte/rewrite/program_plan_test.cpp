@@ -93,6 +93,14 @@ TEST_CASE("without options a program of any writer stays as it is") {
   }
 }
 
+TEST_CASE("a list that a program does not have is not added to it") {
+  const std::string file = laid_out(with_inline_delegates({}), {.segment_alignment = 64});
+  const auto& root = *program::GetProgram(file.data());
+  CHECK(root.backend_delegate_data() == nullptr);
+  CHECK(root.named_data() == nullptr);
+  CHECK(root.mutable_data_segments() == nullptr);
+}
+
 TEST_CASE("the options that a program has already give the same bytes") {
   CHECK((laid_out(real_program(), {.segment_alignment = 128}) == real_program()));
 }
