@@ -210,6 +210,8 @@ TEST_CASE("a split's numbers are of any unsigned type, and how many tensors it h
   const std::pair<std::uint32_t, int> signed_types[] = {{1, 1}, {3, 2}, {kInt32, 4}, {11, 8}};
   for (const auto& [type, size] : signed_types) {
     CHECK(with_tensors(type, little_endian(7, size))->split->tensors == 7);
+    const std::uint64_t largest = (std::uint64_t{1} << (8 * size - 1)) - 1;
+    CHECK(with_tensors(type, little_endian(largest, size))->split->tensors == largest);
     CHECK(error_of(with_tensors(type, little_endian(std::uint64_t{1} << (8 * size - 1), size))) ==
           containing("expected split.tensors.count to be 0 or more, found a negative number"));
   }

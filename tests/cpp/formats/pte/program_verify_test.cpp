@@ -458,6 +458,8 @@ TEST_CASE("tensors that kernels may not read in place are warned of, by how many
   object.mutable_data_segments.push_back(subsegments(0, {4, 8, 16, 24}));
   CHECK(exactly(lines_of(findings_of(packed(object)).warnings)) ==
         containing("expected tensors at multiples of 16 in segment 0, found 2 that are not"));
+  object.mutable_data_segments[0]->offsets = {0, 8};
+  CHECK(exactly(lines_of(findings_of(packed(object)).warnings)) == containing("found 1 that are not"));
 }
 
 TEST_CASE("constants in a segment and in the flatbuffer are found, unless there is only a placeholder") {
@@ -468,6 +470,29 @@ TEST_CASE("constants in a segment and in the flatbuffer are found, unless there 
   add_segment(object);
   object.constant_segment = subsegments(0, {0, 0});
   CHECK(exactly(lines_of(findings_of(packed(object)).errors)) == containing("found some in both"));
+}
+
+TEST_CASE("tensors have constants in the flatbuffer unless a segment has a place for one") {
+  ProgramT object = real_object();
+  add_segment(object);
+  for (int i = 0; i < 2; ++i) object.constant_buffer.push_back(std::make_unique<BufferT>());
+  object.constant_buffer[1]->storage.resize(4);
+  TensorT constant;
+  constant.scalar_type = scalar_type::ScalarType_FLOAT;
+  constant.sizes = {1};
+  constant.dim_order = {0};
+  constant.data_buffer_idx = 1;
+  add_value(object, std::move(constant));
+  const auto use_of_segment = [&] {
+    return ProgramFile::open(file_of(packed(object)))->segments().value().at(0).use;
+  };
+  object.constant_segment = subsegments(0, {});
+  CHECK(lines_of(findings_of(packed(object)).errors).empty());
+  CHECK(use_of_segment().empty());
+  object.constant_segment = subsegments(0, {0});
+  CHECK(exactly(lines_of(findings_of(packed(object)).errors)) ==
+        containing(below("Tensor.data_buffer_idx", 1, 1)));
+  CHECK(use_of_segment() == "constants");
 }
 
 TEST_CASE("a method that lacks a part, or a program without methods, is found") {

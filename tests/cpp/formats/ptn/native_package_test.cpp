@@ -267,6 +267,13 @@ TEST_CASE("state that has bytes in common with another constant is refused") {
   package.constants[0].data = shared;  // all of it, beyond the constant that begins next
   CHECK(with_parts(1, 5) == containing("constants '!state' and 'b' have bytes in common"));
   package = four_constants();
+  package.constants.push_back(constant("one", "2"));
+  package.constants.back().data = shared.slice(1, 1).value();
+  CHECK(with_parts(5, 0) == containing("constants '!state' and 'one' have bytes in common"));
+  package.constants.back() = constant("none", "");
+  package.constants.back().data = shared.slice(1, 0).value();
+  CHECK(with_parts(5, 0) == "no error");
+  package = four_constants();
   package.constants[1].data = shared.slice(0, 3).value();
   CHECK(with_parts(2, 4) == containing("constants '!state' and 'same' have bytes in common"));
 }

@@ -59,7 +59,7 @@ std::vector<Foreign> all_foreign() {
       {"Invalid username or password.\n", "is text, 'Invalid username or password.'" + again},
       {"not here", "is text, 'not here'" + again},
       {std::string(100, 'x') + '\n', "is text, '" + std::string(100, 'x') + "'" + again},
-      {std::string(1024, 'x'), "is text, '" + std::string(100, 'x') + "...'" + again},
+      {"y" + std::string(1023, 'x'), "is text, 'y" + std::string(99, 'x') + "...'" + again},
       {"\x1f\x8b\x08\0\0\0\0\0\0\x03"s, "is compressed with gzip; unpack it first"},
       {"\x28\xb5\x2f\xfd\x04\0\0\0\0\0"s, "is compressed with zstd; unpack it first"},
       {"\xfd\x37zXZ\0\1\0\0\0"s, "is compressed with xz; unpack it first"},

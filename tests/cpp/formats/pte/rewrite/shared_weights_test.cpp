@@ -235,6 +235,7 @@ TEST_CASE("constants that programs have in common go to one file under every nam
       {{.constants = {{"a.w", 'x'}, {"a.b", 'y'}}}, {.constants = {{"b.c", 'z'}, {"b.w", 'x'}}}});
   CHECK(shared.fills() == Fills{{"a.w", 'x'}, {"b.w", 'x'}});
   CHECK(shared.weights().segments().value().size() == 1);
+  CHECK(shared.plan.tensor_data.buffers.size() == 1);
   CHECK(shared.kept() ==
         "0 constant 'a.b': no other program has it\n1 constant 'b.c': no other program has it\n");
   CHECK(shared.names(0) == "a.w\na.b\n");
