@@ -106,6 +106,17 @@ TEST_CASE("a member that zipfile is given whole has room for 5 % more in its hea
   }
 }
 
+TEST_CASE("a member that is streamed has no time, and the first day that there can be") {
+  FilePlan plan;
+  ZipWriter writer(plan, 1);
+  REQUIRE(writer.append_streamed("a", source_of("abc"), "a"));
+  REQUIRE(writer.finish());
+  const auto read = read_zip(source_of(plan).value());
+  REQUIRE_MESSAGE(read, read.error().message);
+  CHECK(read->members.at(0).day == (1 << 5 | 1));  // 1 January 1980
+  CHECK(read->members.at(0).time == 0);
+}
+
 TEST_CASE("checksums in records are there whichever of their bytes are read, and in whatever order") {
   const ChecksummedSource checked = with_checksum(source_of("abc"));
   CHECK(text_of(checked.source.slice(1, 2).value()) == "bc");
@@ -205,6 +216,8 @@ TEST_CASE("damaged archives are errors that say where") {
        "kUnsupported: memory: offset 77: expected a member that is stored as it is, found 'a' compressed by "
        "method 8"},
       {"an encrypted member", [](auto& s) { put(s, 67 + 8, std::uint16_t{1}); },
+       "kUnsupported: memory: offset 75: expected a member that is not encrypted, found 'a'"},
+      {"an encrypted directory", [](auto& s) { put(s, 67 + 8, std::uint16_t{0x2000}); },
        "kUnsupported: memory: offset 75: expected a member that is not encrypted, found 'a'"},
       {"one that only its own header says is encrypted", [](auto& s) { put(s, 6, std::uint16_t{64}); },
        "kUnsupported: memory: offset 6: expected a member that is not encrypted"},

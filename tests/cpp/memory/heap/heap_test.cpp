@@ -25,6 +25,7 @@
 #include "core/io/descriptor_posix.h"
 #include "etstream/out_of_core.h"
 #include "memory/heap/block_table.h"
+#include "memory/heap/environment.h"
 #include "memory/heap/group_use.h"
 #include "memory/heap/heap_posix.h"
 #include "memory/heap/pages.h"
@@ -629,6 +630,7 @@ TEST_CASE("a command is run out of core with sizes, a folder and a library that 
         "kInvalidArgument: a limit of 1 byte: expected 1.0 MiB or more, or 0 for none");
   CHECK(refusal({.limit = kMiB - 1}) ==
         "kInvalidArgument: a limit of 1048575 bytes: expected 1.0 MiB or more, or 0 for none");
+  CHECK(OutOfCoreOptions().from == kDefaultFrom);
   CHECK(refusal({.from = 16383}) ==
         "kInvalidArgument: blocks from 16383 bytes on: expected 16.0 KiB or more");
   CHECK(refusal({.spill_folder = "/no/such", .limit = kMiB}) == containing("kInvalidArgument: large blocks"));
