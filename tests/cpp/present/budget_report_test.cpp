@@ -60,6 +60,7 @@ not in these figures
 )");
   const std::string settings = budget_settings(budget, "cmake").value();
   CHECK(settings.find("set(ET_ARM_BAREMETAL_PLANNED_FAST_MEMORY_SIZE 1 CACHE") != std::string::npos);
+  CHECK(budget_settings({}, "cmake").value().find("FAST_MEMORY") == std::string::npos);
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ TEST_CASE("a group of version 1 is that of the memory controller, whose largest 
   CHECK(found->limit == 0);
   CHECK(found->kills == 1);
   const std::pair<const char*, std::uint64_t> limits[] = {
-      {"1152921504606846975", 1152921504606846975}, {"1152921504606846976", 0}, {"0", 0}};
+      {"1152921504606846975", 1152921504606846975}, {"1152921504606846976", 0}, {"0", 0}, {"5", 5}};
   for (const auto& [written, limit] : limits) {
     system.put("sys/fs/cgroup/memory/a/memory.limit_in_bytes", written);
     CHECK(cgroup_memory(system.path())->limit == limit);

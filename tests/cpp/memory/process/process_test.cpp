@@ -130,6 +130,7 @@ TEST_CASE("a process that has ended is a child without memory until it is waited
     CHECK(command_line_of(child).empty());
     ::waitpid(child, nullptr, 0);
     CHECK(!work_of(child).has_value());
+    CHECK(!catches(child, 1));
   }
   CHECK(children_of(::getpid()).empty());
 }
@@ -152,6 +153,13 @@ TEST_CASE("a command is looked at until it ends, every 10 ms at most") {
   CHECK(end->signal == 0);
   CHECK(looks >= 2);
   CHECK(looks <= 200);
+}
+
+TEST_CASE("a command that a signal ends has no exit code") {
+  const auto end = run_watched({"sh", "-c", "kill -9 $$"}, [] {});
+  REQUIRE(end.has_value());
+  CHECK(end->signal == SIGKILL);
+  CHECK(end->exit_code == 0);
 }
 
 TEST_CASE("a command that can't be run leaves no process") {

@@ -8,6 +8,17 @@
 #include <utility>
 #include <vector>
 
+#if defined(__linux__)
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <bit>
+#include <csignal>
+#include <memory>
+
+#include "memory/profile/block_watch.h"
+#endif
+
 #include "memory/profile/memory_series.h"
 #include "memory/profile/phase_log.h"
 #include "memory/profile/phase_profiles.h"
@@ -366,6 +377,13 @@ TEST_CASE("a jump adds 1 MiB at least, and the 20 largest are kept") {
   CHECK(jumps[2].begin == 6.0);
   CHECK(jumps[2].time == 8.0);
   CHECK(jumps_of(std::vector(25, kMiB)).size() == 20);
+
+  WatchedProcess seen_once;
+  seen_once.memory.add(sample(2 * kSecond, kMiB));
+  Profile profile;
+  add_jumps({seen_once}, 1 * kSecond, profile);
+  REQUIRE(profile.jumps.size() == 1);
+  CHECK(profile.jumps[0].by == kMiB);
 }
 
 TEST_CASE("a process has to grow by 64 MiB, or by 2 %, to be worth a look") {
@@ -378,6 +396,40 @@ TEST_CASE("there is no profile of no command") {
   Profile profile;
   CHECK(error_of(run_profiled({}, profile)) == "kInvalidArgument: there is no command to run");
   CHECK(error_of(run_in_phase({}, "export")) == "kInvalidArgument: there is no command to run");
+}
+
+TEST_CASE("blocks are repeated if their bytes are those of another, but not if these can't be read") {
+  constexpr std::uint64_t kSize = heap::LargeBlocks::kSmallest;
+  const std::vector<std::string> contents = {std::string(kSize, 'a'), std::string(kSize, 'a'),
+                                             std::string(kSize, 'b')};
+  const ::pid_t child = ::fork();  // which has them at the same addresses
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  const auto blocks = std::make_unique<heap::LargeBlocks>();
+  for (const std::string& content : contents) {
+    blocks->add(child, std::bit_cast<std::uintptr_t>(content.data()), kSize, 1 * kSecond);
+  }
+  for (const std::uint64_t nowhere : {4096U, 8192U}) blocks->add(child, nowhere, kSize, 1 * kSecond);
+  heap::LargeBlock& unset =
+      *std::ranges::find_if(blocks->places, [](const auto& each) { return each.address.load() == 0; });
+  unset.address.store(1);
+  unset.process.store(child);
+  unset.size.store(kSize);
+  ProcessWatch watch;
+  watch.look(::getpid(), 1 * kSecond, {{child, kSize}});
+  BlockWatch kept;
+  kept.look(watch, *blocks, 1 * kSecond);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  Profile profile;
+  kept.add_blocks(1 * kSecond, profile);
+  REQUIRE(profile.blocks.size() == 1);
+  CHECK(profile.blocks[0].process == child);
+  CHECK(profile.blocks[0].blocks == 5);
+  CHECK(profile.blocks[0].size == 5 * kSize);
+  CHECK(profile.blocks[0].repeated == 2 * kSize);
 }
 #endif
 
