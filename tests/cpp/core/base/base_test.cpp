@@ -251,9 +251,7 @@ TEST_CASE("a quoted word is cut between characters") {
   std::string wide;  // 3 bytes a character, so that byte 200 is inside one
   for (int i = 0; i < 100; ++i) wide += "模";
   CHECK(quote(wide) == "'" + wide.substr(0, 198) + "...'");
-  std::string shown;  // bytes that are no characters
-  for (int i = 0; i < 199; ++i) shown += "\\xff";
-  CHECK(quote("x" + std::string(200, '\xff')) == "'x" + shown + "...'");
+  CHECK(quote("模" + std::string(198, 'x')) == "'模" + std::string(197, 'x') + "...'");
 }
 
 TEST_CASE("names are listed up to ten, and the others counted") {
