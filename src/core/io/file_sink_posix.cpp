@@ -78,10 +78,10 @@ class FileSink final : public BufferedSink {
   FileSink(std::string destination, Temporary file, const FileSinkOptions& options)
       : destination_(std::move(destination)), file_(std::move(file)), options_(options) {
     set_forgetful(options_.sync);
-    if (options_.sync) {
-      expect_one_writing(file_.descriptor());
-    } else {
+    if (!options_.sync) {
       set_piece(kKeptPiece);
+    } else {
+      expect_one_writing(file_.descriptor());
     }
   }
 

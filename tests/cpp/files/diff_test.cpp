@@ -94,21 +94,9 @@ TEST_CASE("a renamed operator and another instruction are content") {
 }
 
 TEST_CASE("delegates that one program has more than the other are told by their backends") {
-  const auto with = [](std::uint32_t delegates) {
-    program::ProgramT object;
-    const std::string real = real_program();
-    program::GetProgram(real.data())->UnPackTo(&object);
-    object.backend_delegate_data.push_back(std::make_unique<program::BackendDelegateInlineDataT>());
-    object.backend_delegate_data[0]->data = {1, 2};
-    for (std::uint32_t i = 0; i < delegates; ++i) {
-      auto delegate = std::make_unique<program::BackendDelegateT>();
-      delegate->id = "Test";
-      delegate->processed = std::make_unique<program::BackendDelegateDataReferenceT>();
-      object.execution_plan[0]->delegates.push_back(std::move(delegate));
-    }
-    flatbuffers::FlatBufferBuilder builder;
-    FinishProgramBuffer(builder, program::Program::Pack(builder, &object));
-    return finished(builder) + real.substr(builder.GetSize());
+  const auto with = [](std::size_t count) {
+    return made::file(
+        {.delegates = std::vector<std::pair<std::string, std::string>>(count, {"Test", "data"})});
   };
   CHECK(lines_of(diff_of(with(1), with(2))).starts_with("content method 'forward': delegate 1:  | Test\n"));
   CHECK(lines_of(diff_of(with(2), with(1))).starts_with("content method 'forward': delegate 1: Test | \n"));
