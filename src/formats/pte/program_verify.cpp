@@ -190,7 +190,7 @@ class ProgramVerifier {
     }
     if (weak > 0) {
       warning(table.position(), text("tensors at multiples of {} in segment {}", kWeakAlignment, index),
-              text("{} that are not", weak));
+              text("{} at other places", weak));
     }
     return {};
   }

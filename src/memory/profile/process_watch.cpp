@@ -18,6 +18,8 @@ void ProcessWatch::find_children(int parent, std::optional<std::size_t> place, s
   for (const int child : children_of(parent)) {
     std::optional<std::size_t> known = place_of(child);
     if (!known) {
+      // A process that has ended stays a child until its parent waits for it.
+      if (has_seen(child) && !memory_of(child)) continue;
       known = processes_.size();
       WatchedProcess& found = processes_.emplace_back();
       found.process = child;

@@ -431,6 +431,20 @@ TEST_CASE("blocks are repeated if their bytes are those of another, but not if t
   CHECK(profile.blocks[0].size == 5 * kSize);
   CHECK(profile.blocks[0].repeated == 2 * kSize);
 }
+
+TEST_CASE("a process that has ended is one, however long its parent does not wait for it") {
+  const ::pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::siginfo_t end;
+  REQUIRE(::waitid(P_PID, static_cast<::id_t>(child), &end, WEXITED | WNOWAIT) == 0);
+  ProcessWatch watch;
+  for (std::uint64_t second = 1; second <= 3; ++second) watch.look(::getpid(), second * kSecond, {});
+  ::waitpid(child, nullptr, 0);
+  REQUIRE(watch.processes().size() == 1);
+  CHECK(watch.processes()[0].process == child);
+  CHECK(watch.has_seen(child));
+  CHECK(!watch.runs(child));
+}
 #endif
 
 TEST_CASE("what jumps added counts for the innermost line that is the user's own") {
