@@ -43,6 +43,7 @@ int synced(long call, int file) {
 }
 
 bool change_fails() {
+  errno = EIO;  // which says nothing where a call succeeds
   if (change_errors.empty()) return false;
   errno = change_errors.front();
   change_errors.erase(change_errors.begin());

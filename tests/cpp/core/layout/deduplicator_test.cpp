@@ -96,6 +96,15 @@ TEST_CASE("sources that overlap are compared if they have each byte at most 4 ti
   add(4);
   CHECK(error_of(first_equal(parts)) ==
         containing("expected payloads that share 4194304 bytes at most 4 times on average, found more"));
+  // Two of a size are counted, too.
+  parts.clear();
+  for (std::uint64_t size = 3 * kMiB; parts.size() < 10; ++size) {
+    for (const std::uint64_t at : {0U, 1U}) parts.push_back(ByteSource(whole).slice(at, size).value());
+  }
+  CHECK(error_of(first_equal(parts)) ==
+        containing("expected payloads that share 3145733 bytes at most 4 times on average, found more"));
+  parts.resize(4);
+  CHECK(first_equal(parts).value() == std::vector<std::uint32_t>{0, 0, 2, 2});
 }
 
 TEST_CASE("sources that are made from the same bytes are read at most 4 times on average, too") {
