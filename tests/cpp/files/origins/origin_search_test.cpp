@@ -78,6 +78,12 @@ TEST_CASE("a tensor is found as it is, cast, and in other orders") {
     CHECK(found(all, payload_of(almost, layout_of(ScalarType::kFloat32, {4, 6}))).empty());
   }
   CHECK(found(all, payload_of("", layout_of(ScalarType::kFloat32, {0}))).empty());
+  // A size of 0, or a negative one, is no size of 1.
+  const std::string turned = bytes_after(all, 0, {PermuteStep{{1, 0}}});
+  for (const std::int32_t size : {0, -1}) {
+    CHECK(found(all, payload_of(turned, layout_of(ScalarType::kFloat32, {6, 4, size}))).empty());
+  }
+  CHECK(found(all, payload_of(turned, layout_of(ScalarType::kFloat32, {6, 4, 1}))) == "w, transposed\n");
 }
 
 TEST_CASE("a large payload is compared in full") {
@@ -317,6 +323,9 @@ TEST_CASE("weights are found with the batch norm behind them") {
   OriginSearch search(all, {});
   CHECK(search.biases(3).size() == 4 * (1 + 2 * 5) + 2 * 5 + 1);
   CHECK(search.biases(4).empty());
+  // The first tensor of a checkpoint may be a part of a norm.
+  const Checkpoint norm_alone{{}, {all.tensors.begin() + 1, all.tensors.begin() + 5}};
+  CHECK(OriginSearch(norm_alone, {}).biases(3).size() == 4 * (1 + 2 * 5) + 2 * 5);
 }
 
 TEST_CASE("all tensors that give a payload are found, in the first kind of steps that has any") {
@@ -383,6 +392,22 @@ TEST_CASE("ways are tried in proportion to the number of tensors") {
   };
   CHECK(found(rows, rows_of(most)) != "");
   CHECK(refused(rows, rows_of(most + second)) == containing("kTooLarge"));
+}
+
+TEST_CASE("one row is tried as a whole, and not as a part too") {
+  const Checkpoint all = of_tensors({random_tensor("w", {16}, 1)});
+  const WeightPayload row = payload_of(made::floats(16, 2), layout_of(ScalarType::kFloat32, {1, 16}));
+  const WeightPayload rows = payload_of(made::floats(32, 2), layout_of(ScalarType::kFloat32, {2, 16}));
+  constexpr std::uint64_t kMost = (std::uint64_t{1} << 16) + 256;
+  const auto error_with = [&](std::uint64_t tries, const WeightPayload& payload) {
+    OriginSearch search(all, {});
+    for (std::uint64_t i = tries; i < kMost; ++i) REQUIRE(search.count_try());
+    return error_of(search.find(payload));
+  };
+  CHECK(error_with(1, row) == "no error");
+  CHECK(error_with(0, row) == containing("kTooLarge: the checkpoint: expected at most 65792 ways"));
+  CHECK(error_with(1, rows) == "no error");
+  CHECK(error_with(0, rows) == containing("kTooLarge"));
 }
 
 TEST_CASE("a checkpoint that can't be read is an error") {
