@@ -181,6 +181,27 @@ TEST_CASE("named data is found by its place among what a delegate asks for, or b
   }
 }
 
+TEST_CASE("of the parts of one name, the first 16 are looked at") {
+  const made::Constant own{random_bytes(400, 1), {100}, "w"};
+  const std::string file = made::file({.constants = {own}});
+  for (const std::int32_t others : {15, 16}) {
+    made::Program program;
+    for (std::int32_t i = 1; i <= others; ++i) {
+      program.constants.push_back(
+          {std::string(2 * static_cast<std::size_t>(i), 'x'), {i}, "w", ScalarType::kInt16});
+    }
+    const std::string fitting = random_bytes(400, 2);
+    program.constants.push_back({fitting, {100}, "w"});
+    const std::string base = made::file(program);
+    const auto place = place_of(matched(file, base), file.find(own.bytes));
+    if (others == 15) {
+      CHECK(place == base.find(fitting));
+    } else {
+      CHECK_FALSE(place);
+    }
+  }
+}
+
 TEST_CASE("errors of reading are passed on") {
   CHECK(error_of(match_base(source_of(patterned(1000)), failing(1000, 500))) ==
         exactly("kIo: the disk is on fire"));

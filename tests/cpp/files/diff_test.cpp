@@ -213,6 +213,20 @@ TEST_CASE("elements of four bits are compared one by one") {
   }
 }
 
+TEST_CASE("without a tolerance, no part of a complex number may differ") {
+  const auto piece = [](float imaginary) {
+    const std::vector<float> number = {std::numeric_limits<float>::infinity(), imaginary};
+    NamedPiece out{"name", "", file_of(made::bytes_of_numbers(number))};
+    out.layout = made::layout_of(ScalarType::kComplex64, {1});
+    return out;
+  };
+  ElementComparisons comparisons(std::nullopt);
+  const auto found = comparisons.compare(piece(1), piece(1.5F)).value();
+  REQUIRE(found);
+  CHECK(found->difference.equal == 0);
+  CHECK(found->difference.not_finite == 1);
+}
+
 TEST_CASE("all differences count, and the first thousand are kept") {
   std::vector<DiffEntry> found;
   const DiffOptions options;

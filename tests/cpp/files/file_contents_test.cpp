@@ -14,6 +14,7 @@
 #include "file_bytes.h"
 #include "files/origins/made_program.h"
 #include "test_errors.h"
+#include "test_tensor_files.h"
 
 namespace etstream::file_contents_test {
 namespace {
@@ -109,6 +110,10 @@ TEST_CASE("the contents of a program are its tables, its segments and what is in
         "0 tensor 't' (float32 [2], segment 0) 384+8 of 4\n"
         "0 padding '' () 392+120\n"
         "0 named data 'no tensor' (segment 1) 512+5\n");
+}
+
+TEST_CASE("a file without parts is a container") {
+  CHECK(listing_of(safetensors_file("{}", "")) == "0 container 'bad' () 0+10\n");
 }
 
 TEST_CASE("the contents of a bundle are its program and the tensors of its cases") {

@@ -39,6 +39,7 @@ std::string ethos_u_stream(std::size_t weights = 33, bool has_scratch = true) {
 /// The parts of a program that tests change.
 struct Parts {
   std::vector<std::int32_t> sizes = {2, 3};  // of the input, a dynamic tensor
+  scalar_type::ScalarType type = scalar_type::ScalarType_FLOAT;
   p::TensorShapeDynamism dynamism = p::TensorShapeDynamism_DYNAMIC_BOUND;
   std::uint32_t offset = 60;  // of a tensor of 4 bytes
   std::vector<std::int64_t> memories = {0, 100, 0, 40};
@@ -58,25 +59,24 @@ std::string program_of(const Parts& parts) {
   const auto add = [&](p::KernelTypes type, auto value) {
     values.push_back(p::CreateEValue(builder, type, value.Union()));
   };
-  const auto tensor = [&](const std::vector<std::int32_t>& sizes, p::TensorShapeDynamism dynamism,
-                          flatbuffers::Offset<p::AllocationDetails> place,
+  const auto tensor = [&](const std::vector<std::int32_t>& sizes, scalar_type::ScalarType type,
+                          p::TensorShapeDynamism dynamism, flatbuffers::Offset<p::AllocationDetails> place,
                           flatbuffers::Offset<p::ExtraTensorInfo> extra = 0) {
     std::vector<std::uint8_t> order(sizes.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint8_t>(i);
     const auto sizes_vector = builder.CreateVector(sizes);
     const auto order_vector = builder.CreateVector(order);
-    return p::CreateTensor(builder, scalar_type::ScalarType_FLOAT, 0, sizes_vector, order_vector, false, 0,
-                           place, 0, dynamism, extra);
+    return p::CreateTensor(builder, type, 0, sizes_vector, order_vector, false, 0, place, 0, dynamism, extra);
   };
   using Indices = std::vector<std::int32_t>;
-  add(p::KernelTypes_Tensor,
-      tensor({1}, p::TensorShapeDynamism_STATIC, p::CreateAllocationDetails(builder, 1, parts.offset)));
+  add(p::KernelTypes_Tensor, tensor({1}, scalar_type::ScalarType_FLOAT, p::TensorShapeDynamism_STATIC,
+                                    p::CreateAllocationDetails(builder, 1, parts.offset)));
   flatbuffers::Offset<p::ExtraTensorInfo> extra;
   if (parts.is_external) {
     extra =
         p::CreateExtraTensorInfo(builder, 0, builder.CreateString("weight"), p::TensorDataLocation_EXTERNAL);
   }
-  add(p::KernelTypes_Tensor, tensor(parts.sizes, parts.dynamism, 0, extra));
+  add(p::KernelTypes_Tensor, tensor(parts.sizes, parts.type, parts.dynamism, 0, extra));
   add(p::KernelTypes_Int, p::CreateInt(builder, 7));
   add(p::KernelTypes_IntList,
       p::CreateIntList(builder,
@@ -300,6 +300,12 @@ TEST_CASE("sums that do not fit in 64 bits are errors, and nothing is allocated 
   CHECK(error_of(budget_of(large)) == containing("kTooLarge: bad: offset"));
   CHECK(error_of(budget_of(large)) ==
         containing("a method 'forward' that needs under 2^64 bytes, found more"));
+  // Two inputs of 2^63 - 1 bytes, and three of a third of 2^64 - 1.
+  const auto type = scalar_type::ScalarType_BYTE;
+  CHECK(error_of(budget_of({.sizes = {153'092'023, 92'737, 649'657}, .type = type, .inputs = {1, 1}})) ==
+        "no error");
+  CHECK(error_of(budget_of({.sizes = {14'002'645, 65'537, 6'700'417}, .type = type, .inputs = {1, 1, 1}})) ==
+        containing("kTooLarge"));
   const std::int64_t all = std::numeric_limits<std::int64_t>::max();
   const auto budget = budget_of({.memories = {0, all, all, all, all}});
   REQUIRE(budget);
