@@ -9,6 +9,7 @@
 
 #include "core/base/content_hash.h"
 #include "core/base/text.h"
+#include "etstream/xnnpack_cache_file.h"
 #include "file_bytes.h"
 #include "files/origins/made_program.h"
 #include "formats/pte/backends/made_xnnpack_payload.h"
@@ -149,6 +150,41 @@ TEST_CASE("tensors are found by their names, though no byte is the same") {
   const Base some = matched(grown, base);
   CHECK(place_of(some, grown.size() - 204) == base.size() - 200);
   CHECK(!place_of(some, grown.size() - 1));
+  // So has one of elements of a byte. Data that is no tensor has none if its size is another.
+  const std::string bytes = random_bytes(500, 4);
+  const std::string few = made::file({.constants = {{random_bytes(100, 5), {100}, "w", ScalarType::kUInt8}},
+                                      .named_data = {{"key", random_bytes(300, 6)}}});
+  const std::string more = made::file({.constants = {{bytes, {500}, "w", ScalarType::kUInt8}},
+                                       .named_data = {{"key", random_bytes(301, 7)}, {"new", "12345"}}});
+  const Base of_bytes = matched(more, few);
+  CHECK(place_of(of_bytes, more.find(bytes)) == few.find(random_bytes(100, 5)));
+  CHECK(!place_of(of_bytes, more.find(random_bytes(301, 7))));
+}
+
+TEST_CASE("bytes before a tensor of the same name are found too") {
+  const std::string one = R"("one":{"dtype":"U8","shape":[1000],"data_offsets":[)";
+  const std::string other = R"("other":{"dtype":"U8","shape":[2000],"data_offsets":[)";
+  const std::string known = random_bytes(2000, 1);
+  const std::string base =
+      safetensors_file("{" + one + "0,1000]}," + other + "1000,3000]}}", random_bytes(1000, 2) + known);
+  const std::string file = safetensors_file(
+      R"({"new":{"dtype":"U8","shape":[2000],"data_offsets":[0,2000]},)" + one + "2000,3000]}}",
+      known + random_bytes(1000, 3));
+  const Base found = matched(file, base);
+  CHECK(place_of(found, file.size() - 3000 + 500) == base.size() - 2000 + 500);
+  CHECK(place_of(found, file.size() - 1000) == base.size() - 3000);
+}
+
+TEST_CASE("the packed weights of a cache are found by their order") {
+  const std::string base = content_of(ETSTREAM_GOLDEN_DIR "/xnnpack_cache/cache.xpwc");
+  const auto opened = XnnpackCacheFile::open(source_of(base));
+  REQUIRE_MESSAGE(opened, opened.error().message);
+  const XnnpackCacheEntry& entry = opened->entries().at(0);
+  const std::size_t at = base.find(text_of(entry.data));
+  std::string file = base;
+  file.replace(at, entry.data.size(), random_bytes(entry.data.size(), 1));
+  file[file.find(entry.name)] = 'x';
+  CHECK(place_of(matched(file, base), at) == at);
 }
 
 TEST_CASE("named data is found by its place among what a delegate asks for, or by its order") {
@@ -200,6 +236,33 @@ TEST_CASE("of the parts of one name, the first 16 are looked at") {
       CHECK_FALSE(place);
     }
   }
+}
+
+TEST_CASE("what one of two programs asks for more has no place in the other") {
+  const auto program = [](const std::vector<int>& keys_of_each, std::uint64_t seed) {
+    using namespace made_xnnpack;  // NOLINT: the parts of a graph
+    made::Program out;
+    for (const int keys : keys_of_each) {
+      auto graph = empty_graph();
+      for (int i = 0; i < keys; ++i) {
+        const std::string key = std::to_string(seed + out.named_data.size());
+        out.named_data.emplace_back(key, random_bytes(8, seed + out.named_data.size()));
+        add_value(graph,
+                  tensor_of(static_cast<std::uint32_t>(i), xnnpack_graph::XNNDatatype_xnn_datatype_fp32, {2},
+                            add_constant(graph, key, 8)));
+      }
+      out.delegates.emplace_back("XnnpackBackend", payload_of(graph));
+    }
+    return made::file(out);
+  };
+  const std::string less = program({1, 1}, 10);
+  const auto check = [&](const std::string& more, std::uint64_t own) {
+    CHECK(place_of(matched(more, less), more.find(random_bytes(8, 20))) == less.find(random_bytes(8, 10)));
+    CHECK(!place_of(matched(more, less), more.find(random_bytes(8, own))));
+    CHECK(place_of(matched(less, more), less.find(random_bytes(8, 10))) == more.find(random_bytes(8, 20)));
+  };
+  check(program({2, 1}, 20), 21);
+  check(program({1, 1, 1}, 20), 22);
 }
 
 TEST_CASE("errors of reading are passed on") {
