@@ -194,6 +194,21 @@ TEST_CASE("GGUF files of one set have names that differ in one number, and say t
     CHECK(doctest::String(folder.open({row.first}).c_str()) ==
           containing(row.first + ": is file 1 of 2 of a set, and file 2 is not given"));
   }
+  // A file that does not say how many tensors there are is of no set that says so.
+  const auto uncounted = [](std::uint64_t number) {
+    std::string out = split_gguf(number, 2, 2);
+    out.replace(out.find("split.tensors.count"), 19, "split.tensors.other");
+    return out;
+  };
+  const Folder folder;
+  folder.put("part1.gguf", uncounted(0));
+  for (const std::uint64_t tensors : {1U, 2U}) {
+    folder.put("part2.gguf", split_gguf(1, 2, tensors));
+    CHECK(doctest::String(folder.open({"part1.gguf"}).c_str()) ==
+          containing("part1.gguf: is file 1 of 2 of a set, and file 2 is not given"));
+  }
+  folder.put("part2.gguf", uncounted(1));
+  CHECK(folder.open({"part1.gguf"}) == "t0t1");
 }
 
 TEST_CASE("an error that is about no file is returned, and is no problem of a set") {

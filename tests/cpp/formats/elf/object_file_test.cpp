@@ -3,12 +3,15 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
 
 #include "file_bytes.h"
+#include "test_errors.h"
+#include "test_sources.h"
 
 namespace etstream::object_file_test {
 namespace {
@@ -93,6 +96,39 @@ TEST_CASE("the tables of an object file tell where all of it lies") {
   CHECK(sections ==
         "0 0 0 0 0 0 0 0 0 0\n28 1 2 0 64 16 0 0 16 0\n42 2 0 0 80 96 3 1 8 24\n66 3 0 0 176 74 0 0 0 0\n"
         "50 1 0 0 80 0 0 0 0 0\n");
+}
+
+TEST_CASE("data in an object file lies at its alignment, up to that of a page") {
+  for (const std::uint32_t alignment : {8U, 64U, 2048U, 4096U, 8192U, 65536U}) {
+    CAPTURE(alignment);
+    const auto planned =
+        elf::plan({.data = source_of("abc"), .symbol = "s", .section = "t", .alignment = alignment});
+    REQUIRE_MESSAGE(planned, planned.error().message);
+    for (const Extent& each : planned->extents) CHECK(each.alignment == 1);
+    const std::string object = written(*planned);
+    CHECK(object.find("abc") == std::clamp(alignment, 56U, 4096U));
+  }
+}
+
+TEST_CASE("an object file for 32 bits has less than 4 GiB, and one for 64 bits may have more") {
+  const auto sized = [](ObjectTarget target, std::uint64_t size) {
+    return elf::plan({.data = repeated('x', size),
+                      .symbol = "model",
+                      .section = ".rodata.model",
+                      .alignment = 16,
+                      .target = target});
+  };
+  constexpr std::uint64_t kLimit = std::uint64_t{1} << 32;
+  for (const ObjectTarget target : {ObjectTarget::kArm, ObjectTarget::kRiscv32}) {
+    const std::uint64_t others = object_for(target).size() - 8;  // its data takes 8 bytes
+    const auto largest = sized(target, kLimit - 8 - others);
+    REQUIRE_MESSAGE(largest, largest.error().message);
+    CHECK(largest->size == kLimit - 8);
+    CHECK(error_of(sized(target, kLimit - 8 - others + 1)) ==
+          exactly("kTooLarge: fill: is too large: an object file for 32 bits has up to 4 GiB, and this would "
+                  "have 4294967296 bytes"));
+  }
+  CHECK(sized(ObjectTarget::kAarch64, kLimit));
 }
 
 TEST_CASE(
