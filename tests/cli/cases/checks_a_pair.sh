@@ -6,6 +6,9 @@ try etstream verify small.pte
 try etstream verify small.pte weights.ptd
 try etstream verify small.bpte weights.ptd
 try etstream verify small.pte weights.ptd --json
+# A file may have the name of a subcommand.
+cp weights.ptd inspect
+try etstream verify small.pte inspect
 echo "--- what does not fit"
 cp "$GOLDEN/tensor_data/expected.ptd" other.ptd
 try etstream verify small.pte other.ptd

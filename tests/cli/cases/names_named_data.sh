@@ -15,8 +15,11 @@ grep -c "linear.bias, tied.bias, method 'forward', delegate 0 (XnnpackBackend): 
 etstream pte model.pte --constants-to weights.ptd -o without.pte >/dev/null
 etstream inspect without.pte --names names.json | named_data
 etstream inspect weights.ptd --names names.json | named_data
+printf '{"5f26322efb8e2f614d9ad1dac97c8785243350820ae509a5640e8b661c9ea26c": "first"}' >first.json
+etstream inspect weights.ptd --names first.json --names names.json --json | grep -e '"key"' -e '"name": "first"' -e '"name": "linear'
 etstream inspect weights.ptd --names names.json --html page.html
 grep -c 'linear.bias, tied.bias' page.html
+grep -o '"contents":.*,"duplicates"' page.html
 printf '{"a": 1}' >bad.json
 try etstream inspect model.pte --names bad.json
 try etstream inspect model.pte --budget --names names.json

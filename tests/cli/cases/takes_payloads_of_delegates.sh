@@ -16,3 +16,9 @@ try etstream extract model.pte --delegate 0
 try etstream extract model.pte --part graph -o other
 try etstream extract model.pte --delegate 0 --segment 0 -o other
 ls -A
+# Payloads are moved into the flatbuffer and back.
+etstream pte model.pte --delegates inline -o inline.pte
+etstream inspect inline.pte | grep '(delegate'
+etstream pte inline.pte -o kept.pte && cmp inline.pte kept.pte && echo "as it was"
+etstream pte inline.pte --delegates segments -o segments.pte
+etstream inspect segments.pte | grep '(delegate'
