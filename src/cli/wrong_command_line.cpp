@@ -164,8 +164,13 @@ std::string describe_count(const CLI::App& command, const std::string& words) {
   if (option == nullptr) return words;
   const std::string name = words.substr(0, words.find(':'));
   if (option->count() == 0) return text("{}: expected {} behind it", name, option->get_type_name());
-  return text("{}: expected {}{}, found {}", name, option->get_items_expected_min(),
-              option->get_items_expected_max() > option->get_items_expected_min() ? " or more" : "",
+  const int least = option->get_items_expected_min();
+  const int most = option->get_items_expected_max();
+  const bool is_open = most >= CLI::detail::expected_max_vector_size;
+  return text("{}: expected {}{}, found {}", name, least,
+              most == least ? ""
+              : is_open     ? " or more"
+                            : text(" to {}", most),
               option->count());
 }
 

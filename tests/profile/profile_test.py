@@ -388,6 +388,7 @@ class Profile(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
         self.assertRegex(done.stdout, r"(?m)^lower +2\d\d\.\d MiB +2\d\d\.\d MiB +\+5\d\.\d MiB ")
         self.assertEqual(run("profile", *two, "--json", "c.json", cwd=self.folder).returncode, 2)
+        self.assertIn("--compare: expected 1 to 2, found 3", run("profile", *two, "c.json", cwd=self.folder).stderr)
         self.assertEqual(run("profile", "--fail-above", "5%", "--", "true").returncode, 2)
         earlier = (self.folder / "a.json").read_text()
         self.assertEqual(run("profile", *two, "--html", "a.json", cwd=self.folder).returncode, 1)
