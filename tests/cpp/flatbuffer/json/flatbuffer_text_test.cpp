@@ -299,6 +299,24 @@ TEST_CASE("keys are compared with all of their bits and with their sign") {
   }
 }
 
+TEST_CASE("equal keys are in flatc's order as long as it compares each at most 64 times on average") {
+  const std::string schema = "table T { k: int (key); v: int; } table R { of: [T]; } root_type R;";
+  const Loaded loaded(schema);
+  Judge judge(schema);
+  struct Row {
+    int equal;
+    bool has_larger;  // behind them
+    bool is_as_flatc;
+  };
+  for (const Row& row : {Row{127, false, true}, Row{128, false, false}, Row{128, true, true}}) {
+    CAPTURE(row.equal);
+    std::string json = "{of: [";
+    for (int i = 0; i < row.equal; ++i) json += "{k: 1, v: " + std::to_string(i) + "},";
+    json += row.has_larger ? "{k: 2}]}" : "]}";
+    CHECK((compiled(loaded.text, json) == judge.compiled(json)) == row.is_as_flatc);
+  }
+}
+
 TEST_CASE("many equal keys, which would take flatc hours, stay in the order of the JSON") {
   const Loaded loaded("table T { k: string (key); v: int; } table R { of: [T]; } root_type R;");
   std::string json = "{of: [{k: \"b\", v: 300000}";

@@ -301,6 +301,22 @@ TEST_CASE("a_byte_vector_over_3_MiB_is_written_in_pieces") {
   }
 }
 
+TEST_CASE("a_struct_may_be_larger_than_what_is_read_at_a_time") {
+  const Schema schema =
+      Schema::from_binary(compile_schema("struct S { a: [ulong: 7000]; } table R { of: [S]; } root_type R;"))
+          .value();
+  std::string numbers = "7";
+  for (int i = 1; i < 7000; ++i) numbers += ",7";
+  const std::string json = "{\"of\":[{\"a\":[" + numbers + "]},{\"a\":[" + numbers + "]}]}";
+  const auto reader = JsonValueReader::parse(schema, source_of(json), "").value();
+  const auto file = bytes_of(pack(schema, *reader).value());
+  std::vector<std::byte> out;
+  const auto view = FlatbufferView::open(schema, ByteSource::memory(file), "file");
+  REQUIRE(view);
+  REQUIRE(write_json(*view, {.compact = true}, *open_memory_sink(out)));
+  CHECK((std::string(reinterpret_cast<const char*>(out.data()), out.size()) == json + "\n"));
+}
+
 TEST_CASE("no_more_than_some_64_KiB_of_text_are_held_back") {
   std::string types;
   std::string members;
