@@ -64,6 +64,15 @@ TEST_CASE("each byte of an element is coded by itself, and elements of unknown s
   CHECK(coded(fours, 1) > kSample / 3);
   const std::string sixteens = bytes_of(kSample, [](std::size_t i) { return i % 16 == 0 ? i / 16 : 7; });
   CHECK(coded(sixteens, 16) == kSample / 16);
+  // The fewer bytes a sample has of a place, the more values it is taken not to show.
+  const std::string ones = bytes_of(kSample, [](std::size_t i) { return i / 4 % 128; });
+  CHECK(coded(ones, 0) == kSample * 7 / 8 + 12);
+  CHECK(coded(ones, 1) == kSample * 7 / 8 + 12);
+  CHECK(coded(ones, 2) == kSample * 7 / 8 + 23);
+  const std::string twos = bytes_of(kSample, [](std::size_t i) { return i % 2 == 0 ? 7 : i / 4 % 128; });
+  CHECK(coded(twos, 0) == kSample * 7 / 16 + 12);
+  CHECK(coded(twos, 2) == kSample * 7 / 16 + 12);
+  CHECK(coded(twos, 4) == kSample * 7 / 16 + 23);
 }
 
 TEST_CASE("samples come from the whole content, and from nothing else") {

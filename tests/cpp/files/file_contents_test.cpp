@@ -14,7 +14,9 @@
 #include "file_bytes.h"
 #include "files/origins/made_program.h"
 #include "test_errors.h"
+#include "test_files.h"
 #include "test_tensor_files.h"
+#include "test_torch_files.h"
 
 namespace etstream::file_contents_test {
 namespace {
@@ -53,6 +55,8 @@ bool fill_their_parents(const std::vector<FileContent>& contents) {
 
 TEST_CASE("every byte of a file belongs to one content that has no others in it") {
   for (const std::string& file : {real_program(), real_bundle(), real_tensor_data(),
+                                  content_of(ETSTREAM_GOLDEN_DIR "/xnnpack_cache/cache.xpwc"),
+                                  content_of(ETSTREAM_GOLDEN_DIR "/native_package/expected.ptn"),
                                   fat({{"a", file_of(real_program())}, {"b", file_of("xyz")}})}) {
     const auto contents = contents_of(file);
     CHECK(contents.size() > 3);
@@ -112,8 +116,38 @@ TEST_CASE("the contents of a program are its tables, its segments and what is in
         "0 named data 'no tensor' (segment 1) 512+5\n");
 }
 
-TEST_CASE("a file without parts is a container") {
+TEST_CASE("a file without parts is a container, and one that is a part as a whole has that in it") {
   CHECK(listing_of(safetensors_file("{}", "")) == "0 container 'bad' () 0+10\n");
+  const std::string tables = made::file({.constants = {}});
+  CHECK(listing_of(tables) ==
+        text("0 container 'bad' () 0+{0}\n0 tables 'flatbuffer' () 0+{0}\n", tables.size()));
+}
+
+TEST_CASE("tensors of checkpoints are contents, unless they are empty or scattered") {
+  CHECK(listing_of(safetensors_file(R"({"a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]},)"
+                                    R"("b":{"dtype":"F16","shape":[0],"data_offsets":[4,4]}})",
+                                    "abcd")) ==
+        "0 container 'bad' () 0+119\n"
+        "0 tables '' () 0+115\n"
+        "0 tensor 'a' (float16 [2]) 115+4 of 2\n");
+  using namespace pickled;  // NOLINT: the parts of a pickle
+  const std::string storage_of_4 = storage("FloatStorage", "0", 4);
+  const std::string torch =
+      torch_file(whole(dict(pickled::text("all") + tensor(storage_of_4, 0, {4}, {1}) +
+                            pickled::text("each second") + tensor(storage_of_4, 0, {2}, {2}))),
+                 {{"data/0", std::string(16, 'x')}});
+  const std::string listing = listing_of(torch);
+  CHECK(exactly(listing) == containing("tensor 'all' (float32 [4])"));
+  CHECK(listing.find("each second") == std::string::npos);
+}
+
+TEST_CASE("a file that changes while its contents are read is an error") {
+  const TemporaryFolder folder;
+  put_file(folder / "a.pte", real_program());
+  const ByteSource file = ByteSource::file(folder / "a.pte").value();
+  CHECK(read_contents(file));
+  put_file(folder / "a.pte", real_program() + "x");
+  CHECK(code_of(read_contents(file)) == exactly("kCorrupt"));
 }
 
 TEST_CASE("the contents of a bundle are its program and the tensors of its cases") {
@@ -156,6 +190,13 @@ TEST_CASE("a payload of a fat container has the contents of its file, and one in
   };
   CHECK(count(alone) > 2);
   CHECK(count(contents) == count(alone));
+  CHECK(count(contents_of(fat({{"one", file_of(program)}}))) == count(alone));
+  const auto merged = [](const std::vector<FileContent>& all) {
+    std::uint32_t out = 0;
+    for (const FileContent& each : all) out += each.kind == ContentKind::kTensor ? each.others : 0;
+    return out;
+  };
+  CHECK(merged(contents) == merged(alone));
   for (const FileContent& each : alone) {
     if (each.kind != ContentKind::kTensor) continue;
     CAPTURE(each.name);

@@ -10,6 +10,7 @@
 #include "etstream/inspect.h"
 #include "etstream/program.h"
 #include "etstream/program_plan.h"
+#include "files/origins/made_program.h"
 #include "test_errors.h"
 #include "test_sources.h"
 
@@ -51,6 +52,16 @@ TEST_CASE("a program needs what its segments lie at multiples of, one alone at m
 
 TEST_CASE("a program needs what its header is padded for") {
   CHECK(alignment_of(program({.constant_tensor_alignment = 512})) == 512);
+  CHECK(alignment_of(program({.constant_tensor_alignment = 128})) == 128);
+}
+
+TEST_CASE("tensor data needs what its segments do, unless they are empty") {
+  for (const std::size_t size : {0U, 1U, 2U}) {
+    CAPTURE(size);
+    const std::string data = made::tensor_data(
+        {{std::string(size, 'a'), {static_cast<std::int32_t>(size)}, "a", ScalarType::kUInt8}});
+    CHECK(alignment_of(source_of(data)) == (size == 0 ? 16 : 128));
+  }
 }
 
 TEST_CASE("a bundle needs what its program does, as far as the program's offset allows it") {

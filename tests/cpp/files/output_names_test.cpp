@@ -50,6 +50,7 @@ TEST_CASE("other names are none") {
                                  "forward_1_input_0.npy",
                                  "output__0.bin",
                                  "output_a_0.bin",
+                                 "output_1x0.bin",
                                  "output_1a_0.bin",
                                  "_1_output_0.bin",
                                  "1_output_0.bin",
@@ -62,6 +63,12 @@ TEST_CASE("other names are none") {
     CAPTURE(name);
     CHECK(read(name) == "other");
   }
+}
+
+TEST_CASE("a number has up to nine digits, and ends where its text does") {
+  CHECK(read_number(std::string_view("1234").substr(1, 2)) == std::uint64_t{23});
+  CHECK(read_number("999999999") == std::uint64_t{999'999'999});
+  for (const char* const other : {"", "1234567890", "1a", "a1", "-1"}) CHECK_FALSE(read_number(other));
 }
 
 TEST_CASE("a series is what files of one run have in common, and an array has its own ending") {
