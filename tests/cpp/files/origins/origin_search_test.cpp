@@ -84,6 +84,10 @@ TEST_CASE("a tensor is found as it is, cast, and in other orders") {
     CHECK(found(all, payload_of(turned, layout_of(ScalarType::kFloat32, {6, 4, size}))).empty());
   }
   CHECK(found(all, payload_of(turned, layout_of(ScalarType::kFloat32, {6, 4, 1}))) == "w, transposed\n");
+  // Dimensions in another order are no sizes of a payload.
+  CHECK(found(all, payload_of(turned, layout_of(ScalarType::kFloat32, {4, 6}))).empty());
+  const Checkpoint byte = of_tensors({made::tensor("byte", {1}, "\1", ScalarType::kInt8)});
+  CHECK(found_after(byte, {}, layout_of(ScalarType::kInt8, {1})) == "byte\n");
 }
 
 TEST_CASE("a large payload is compared in full") {
@@ -106,6 +110,9 @@ TEST_CASE("convolutions are found in XNNPACK's orders") {
   const Checkpoint line = of_tensors({random_tensor("l", {6, 4, 3}, 3)});
   CHECK(found_after(line, {PermuteStep{{0, 2, 3, 1}, 3}}, layout_of(ScalarType::kFloat32, {12, 3, 2})) ==
         "l, dimensions in the order [0, 2, 3, 1], of 3 groups\n");
+  CHECK(found_after(line, {PermuteStep{{1, 2, 0}}}, layout_of(ScalarType::kFloat32, {4, 3, 6})) ==
+        "l, dimensions in the order [1, 2, 0]\n");
+  CHECK(found_after(line, {PermuteStep{{1, 2, 0}}}, layout_of(ScalarType::kFloat32, {4, 3, 0})).empty());
   const Checkpoint matrix = of_tensors({random_tensor("m", {6, 4}, 4)});
   CHECK(found_after(matrix, {PermuteStep{{0, 2, 1}, 3}}, layout_of(ScalarType::kFloat32, {12, 2})).empty());
   const Checkpoint five = of_tensors({random_tensor("f", {2, 3, 4, 5, 6}, 5)});
@@ -122,6 +129,9 @@ TEST_CASE("rows of heads are found interleaved") {
   CHECK(found_after(all, {InterleaveRopeStep{8}}, layout_of(ScalarType::kFloat32, {16, 4})) ==
         "q, rows of heads of 8 interleaved for rotary embeddings\n");
   CHECK(found_after(all, {InterleaveRopeStep{16}}, layout_of(ScalarType::kFloat32, {16, 4})).empty());
+  // Rows that are all the same need no order.
+  const Checkpoint zeros = of_tensors({made::tensor("z", {16, 4}, std::string(256, '\0'))});
+  CHECK(found_after(zeros, {}, layout_of(ScalarType::kFloat32, {16, 4})) == "z\n");
   // One number has no rows.
   const Checkpoint solid = of_tensors({random_tensor("s", {16, 2, 2}, 1)});
   CHECK(found_after(solid, {InterleaveRopeStep{8}}, layout_of(ScalarType::kFloat32, {16, 2, 2})).empty());
@@ -250,6 +260,11 @@ TEST_CASE("integers of 4 bits are found, with bfloat16 scales of groups") {
   made.integers.layout = layout_of(ScalarType::kUInt8, {64});
   made.integers.is_of_nibbles = true;
   CHECK(found(all, made.integers, &made.scales) == "w, quantized to integers from -8 to 7, 16 a scale\n");
+  const Checkpoint row = of_tensors({random_tensor("r", {1, 32}, 1)});
+  Quantized of_row = quantized(row, groups, {{1, 32}, 0, 16, true}, {16}, ScalarType::kBFloat16);
+  of_row.integers.layout = layout_of(ScalarType::kUInt8, {16});
+  of_row.integers.is_of_nibbles = true;
+  CHECK(found(row, of_row.integers, &of_row.scales) == "r, quantized to integers from -8 to 7, 16 a scale\n");
   // An embedding's are bytes with the first in the high half.
   Quantization high = {32, -8, 7, kLeast};
   high.high_is_first = true;
@@ -286,6 +301,15 @@ TEST_CASE("joined tensors are quantized by the row") {
   CHECK(found(all, made.integers, &made.scales) == expected);
   made.integers.integers.reset();
   CHECK(found(all, made.integers) == expected);
+  // One scale of all rows would be that of no tensor.
+  const std::string bytes = patterned(128);
+  const Checkpoint integers = of_tensors({made::tensor("a", {1, 64}, bytes.substr(0, 64), ScalarType::kInt8),
+                                          made::tensor("b", {1, 64}, bytes.substr(64), ScalarType::kInt8)});
+  WeightPayload both = payload_of(bytes, layout_of(ScalarType::kInt8, {2, 64}));
+  both.integers = {{2, 64}, 0, 0, true};
+  CHECK(found(integers, both) == "a; then b\n");
+  both.integers->has_channels = false;
+  CHECK(found(integers, both).empty());
 }
 
 TEST_CASE("weights are found with the batch norm behind them") {
@@ -326,6 +350,22 @@ TEST_CASE("weights are found with the batch norm behind them") {
   // The first tensor of a checkpoint may be a part of a norm.
   const Checkpoint norm_alone{{}, {all.tensors.begin() + 1, all.tensors.begin() + 5}};
   CHECK(OriginSearch(norm_alone, {}).biases(3).size() == 4 * (1 + 2 * 5) + 2 * 5);
+  // A norm of other channels is none of a tensor.
+  Checkpoint norms = norm_alone;
+  for (const char* name : {"d.running_mean", "d.running_var", "d.weight", "d.bias"}) {
+    norms.tensors.push_back(random_tensor(name, {2}, 9));
+  }
+  OriginSearch of_norms(norms, {});
+  CHECK(of_norms.biases(3).size() == 4 * (1 + 2 * 5) + 2 * 5);
+  CHECK(of_norms.biases(3)[0].steps.empty());
+  const Checkpoint half = of_tensors({random_tensor("half", {3}, 7, ScalarType::kBFloat16)});
+  const std::vector<TensorSteps> of_half = OriginSearch(half, {}).biases(3);
+  CHECK(described(half, {of_half}) == "half, cast to float32\n");
+  // The weights of a linear layer have two dimensions.
+  norms.tensors.push_back(random_tensor("linear.weight", {3, 5}, 10));
+  const NormStep first{.mean = 0, .variance = 1, .weight = 2, .bias = 3, .epsilon = 1e-3F};
+  CHECK(found(norms, payload_of(bytes_after(norms, 8, {first}), layout_of(ScalarType::kFloat32, {3, 5}))) ==
+        "linear.weight, with the batch norm behind it\n");
 }
 
 TEST_CASE("all tensors that give a payload are found, in the first kind of steps that has any") {
@@ -408,6 +448,27 @@ TEST_CASE("one row is tried as a whole, and not as a part too") {
   CHECK(error_with(0, row) == containing("kTooLarge: the checkpoint: expected at most 65792 ways"));
   CHECK(error_with(1, rows) == "no error");
   CHECK(error_with(0, rows) == containing("kTooLarge"));
+}
+
+TEST_CASE("tensors that begin alike are told by what is in their middle, and a payload may come often") {
+  std::vector<CheckpointTensor> tensors;
+  const std::string begin = made::floats(16, 1);
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    tensors.push_back(made::tensor(std::to_string(i), {256}, begin + made::floats(240, i)));
+  }
+  const Checkpoint all = of_tensors(std::move(tensors));
+  OriginSearch search(all, {});
+  for (std::size_t i = 0; i < 200; ++i) {
+    const auto ways =
+        search.find(payload_of(bytes_after(all, i, {}), layout_of(ScalarType::kFloat32, {256})));
+    REQUIRE_MESSAGE(ways, full_message(ways.error()));
+    CHECK(described(all, *ways) == std::to_string(i) + "\n");
+  }
+  const Checkpoint one = of_tensors({random_tensor("w", {4096}, 1)});
+  OriginSearch again(one, {});
+  for (int i = 0; i < 100; ++i) {
+    CHECK(again.find(payload_of(bytes_after(one, 0, {}), layout_of(ScalarType::kFloat32, {4096}))));
+  }
 }
 
 TEST_CASE("a checkpoint that can't be read is an error") {
