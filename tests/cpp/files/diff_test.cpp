@@ -102,6 +102,37 @@ TEST_CASE("delegates that one program has more than the other are told by their 
   CHECK(lines_of(diff_of(with(2), with(1))).starts_with("content method 'forward': delegate 1: Test | \n"));
 }
 
+TEST_CASE("a constant without a name that got another number is the same") {
+  const auto with = [](const std::vector<char>& fills) {
+    made::Program program;
+    for (const char fill : fills) {
+      program.constants.push_back({std::string(16, fill),
+                                   {fill == 'c' ? 2 : 4},
+                                   "",
+                                   fill == 'c' ? ScalarType::kFloat64 : ScalarType::kFloat32});
+    }
+    return made::file(program);
+  };
+  CHECK(exactly(lines_of(diff_of(with({'a'}), with({'b', 'a'})))) ==
+        exactly("content method 'forward': number of values: 2 | 3\n"
+                "content constant 1:  | float32 [4]\n"
+                "layout flatbuffer: 440 bytes | 496 bytes\n"
+                "layout segment 0: 16 bytes of constants | 32 bytes of constants\n"));
+  CHECK(exactly(lines_of(diff_of(with({'b', 'a'}), with({'a'})))) ==
+        exactly("content method 'forward': number of values: 3 | 2\n"
+                "content constant 1: float32 [4] | \n"
+                "layout flatbuffer: 496 bytes | 440 bytes\n"
+                "layout segment 0: 32 bytes of constants | 16 bytes of constants\n"));
+  // One of another type is new too.
+  CHECK(exactly(lines_of(diff_of(with({'a', 'b'}), with({'c', 'b', 'a'})))) ==
+        exactly("content method 'forward': number of values: 3 | 4\n"
+                "content method 'forward': value 1: float32 [4] constant [][] | float64 [2] constant [][]\n"
+                "content constant 1:  | float64 [2]\n"
+                "layout flatbuffer: 496 bytes | 560 bytes\n"
+                "layout segment 0: 32 bytes of constants | 48 bytes of constants\n"
+                "layout segment 0: at 512 | at 640\n"));
+}
+
 TEST_CASE("places in planned memory that differ are told, where nothing else does") {
   const auto planned_at = [](std::uint32_t first, std::uint32_t second) {
     std::string file = real_program();
@@ -210,7 +241,20 @@ TEST_CASE("elements of four bits are compared one by one") {
     CHECK(bytes->difference.elements == kBytes);
     CHECK(bytes->difference.largest == 48);
     CHECK_FALSE(comparisons.compare(piece(was, true), piece(high, false)).value());
+    low[at] = '\x20';
+    const auto by_one = comparisons.compare(piece(was, true), piece(low, true)).value();
+    REQUIRE(by_one);
+    CHECK(by_one->difference.largest == 1);
   }
+  // Elements that do not fill their data, or are not known, are not compared.
+  ElementComparisons comparisons(std::nullopt);
+  const std::string less = was.substr(1);
+  CHECK_FALSE(comparisons.compare(piece(less, true), piece(less, true)).value());
+  CHECK_FALSE(comparisons.compare(piece(was, true), piece(less, true)).value());
+  CHECK_FALSE(comparisons.compare(piece(less, true), piece(was, true)).value());
+  NamedPiece unknown = piece(was, false);
+  unknown.layout.reset();
+  CHECK_FALSE(comparisons.compare(unknown, unknown).value());
 }
 
 TEST_CASE("without a tolerance, no part of a complex number may differ") {
