@@ -17,6 +17,7 @@
 #include "files/origins/made_program.h"
 #include "program_generated.h"
 #include "test_errors.h"
+#include "test_files.h"
 
 namespace etstream::diff_test {
 namespace {
@@ -207,6 +208,12 @@ TEST_CASE("weights within the tolerance count as equal, and nothing else does") 
   for (const double bad : {-1.0, std::numeric_limits<double>::quiet_NaN()}) {
     const DiffOptions options{.tolerance = Tolerance{.absolute = bad}};
     CHECK(code_of(diff(file_of(real_program()), file_of(changed), options)) == "kInvalidArgument");
+    // Either number may be bad, and the files may be the same.
+    for (const Tolerance& either :
+         {Tolerance{.absolute = bad, .relative = 0}, Tolerance{.absolute = 0, .relative = bad}}) {
+      CHECK(code_of(diff(file_of(real_program()), file_of(real_program()), {.tolerance = either})) ==
+            "kInvalidArgument");
+    }
   }
 }
 
@@ -344,6 +351,16 @@ TEST_CASE("keys are told by the names that they stand for") {
   const FileDiff found = diff_of(real_tensor_data(), changed,
                                  {.names_a = {{"tied.weight", "one"}}, .names_b = {{"tied.WEIGHT", "one"}}});
   CHECK(lines_of(found) == "content key of 'one': 'tied.weight' | 'tied.WEIGHT'\n");
+}
+
+TEST_CASE("a file that changes while it is compared is an error") {
+  const TemporaryFolder folder;
+  put_file(folder / "a.pte", real_program());
+  const ByteSource changed = ByteSource::file(folder / "a.pte").value();
+  CHECK(diff(changed, file_of(real_program()))->same_bytes);
+  put_file(folder / "a.pte", real_program() + "x");
+  CHECK(code_of(diff(changed, file_of(real_program()))) == "kCorrupt");
+  CHECK(code_of(diff(file_of(real_program()), changed)) == "kCorrupt");
 }
 
 TEST_CASE("files of two kinds, or damaged ones, are no difference but an error") {
