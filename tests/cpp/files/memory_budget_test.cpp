@@ -274,6 +274,11 @@ TEST_CASE("the segment of constants and the flatbuffer are what a loader reads a
   CHECK(budget->flatbuffer_size > 0);
   CHECK(budget->constants_size > 0);
   CHECK(budget->flatbuffer_size + budget->constants_size <= budget->file_size);
+  const auto constants_of = [](const made::Program& program) {
+    return read_memory_budget(file_of(made::file(program))).value().constants_size;
+  };
+  CHECK(constants_of({.constants = {{std::string(16, 'a'), {4}}}}) == 16);
+  CHECK(constants_of({.named_data = {{"key", "12345"}}}) == 0);
 }
 
 TEST_CASE("a file that lies about sizes is an error that says where") {

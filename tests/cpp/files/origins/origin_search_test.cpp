@@ -434,6 +434,18 @@ TEST_CASE("ways are tried in proportion to the number of tensors") {
   CHECK(refused(rows, rows_of(most + second)) == containing("kTooLarge"));
 }
 
+TEST_CASE("parts are told apart by their first 64 bytes") {
+  Checkpoint rows;
+  std::string last;
+  for (int i = 0; i < 256; ++i) {
+    last = std::string(63, '\0') + static_cast<char>(i) + "abcd";
+    rows.tensors.push_back(made::tensor(std::to_string(i), {1, 17}, last));
+  }
+  std::string all;
+  for (int i = 0; i < 600; ++i) all += last;
+  CHECK(found(rows, payload_of(all, layout_of(ScalarType::kFloat32, {600, 17}))) != "");
+}
+
 TEST_CASE("one row is tried as a whole, and not as a part too") {
   const Checkpoint all = of_tensors({random_tensor("w", {16}, 1)});
   const WeightPayload row = payload_of(made::floats(16, 2), layout_of(ScalarType::kFloat32, {1, 16}));
