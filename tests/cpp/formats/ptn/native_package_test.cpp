@@ -15,6 +15,7 @@
 #include "native_graph_generated.h"
 #include "test_errors.h"
 #include "test_sources.h"
+#include "test_torch_files.h"
 
 namespace etstream::native_package_test {
 namespace {
@@ -106,6 +107,16 @@ TEST_CASE("there may be more aliases than constants") {
   package.graph = graph_of({});
   package.constants = {constant("a", "123"), constant("b", "123"), constant("c", "123")};
   CHECK(opened(bytes_of_package(package)).tensors().size() == 3);
+}
+
+TEST_CASE("a package without constants is whole") {
+  NativePackage package;
+  package.graph = graph_of({});
+  const std::string bytes = bytes_of_package(package);
+  CHECK(opened(bytes).constants().empty());
+  CHECK(opened(bytes).members().size() == 1);
+  CHECK(findings_of(bytes).errors.empty());
+  CHECK(findings_of(bytes).warnings.empty());
 }
 
 TEST_CASE("the keys of scales and of zero points are those of constants") {
@@ -223,6 +234,15 @@ TEST_CASE("what no reader would take is refused") {
   };
   CHECK(refused([](auto& p) { p.graph = source_of("no graph at all"); }) ==
         containing("kUnsupported: memory: is text"));
+  CHECK(refused([](auto& p) {
+          std::string graph = text_of(p.graph);
+          const auto* const state =
+              native_graph::GetProgram(graph.data())->methods()->Get(0)->constants()->Get(2);
+          const auto* const vtable = reinterpret_cast<const flatbuffers::Table*>(state)->GetVTable();
+          const auto at = static_cast<std::size_t>(reinterpret_cast<const char*>(vtable) - graph.data());
+          graph.replace(at + native_graph::NamedTensorRef::VT_NAME, 2, 2, '\0');
+          p.graph = source_of(graph);
+        }) == containing("name"));
   CHECK(refused([](auto& p) { p.constants.pop_back(); }) ==
         containing("the graph asks for 1 constant that is not given: 'same'"));
   CHECK(refused([](auto& p) { p.constants.clear(); }) ==
@@ -276,6 +296,9 @@ TEST_CASE("state that has bytes in common with another constant is refused") {
   package = four_constants();
   package.constants[1].data = shared.slice(0, 3).value();
   CHECK(with_parts(2, 4) == containing("constants '!state' and 'same' have bytes in common"));
+  package.constants[1].data = shared.slice(0, 5).value();
+  package.constants[1].layout->sizes = {5};
+  CHECK(with_parts(2, 4) == containing("constants '!state' and 'a' have bytes in common"));
 }
 
 TEST_CASE("damaged members are errors, and what a runtime does not take is said") {
@@ -308,9 +331,35 @@ TEST_CASE("damaged members are errors, and what a runtime does not take is said"
   const auto first_error = [](const std::string& bytes) {
     return exactly(findings_of(bytes).errors.at(0).message);
   };
+  std::string other_time = good;
+  ++other_time[10];  // in the header of the first member
+  CHECK(error(other_time) ==
+        containing("expected the time of the directory and no later version for member 'program.ptg'"));
   CHECK(first_error(changed("12345678", "12345679")) ==
         containing("expected member 'program.safetensors' with the checksum "));
   CHECK(first_error(changed("NPTG", "NPTX")) == containing("expected member 'program.ptg'"));
+}
+
+TEST_CASE("members that a package can hold and a runtime does not take are said") {
+  const std::string graph = text_of(graph_of({}));
+  const auto findings = [&](const ZipMembers& members) { return findings_of(zip_of(members)); };
+  CHECK(findings({{"program.ptg", graph}}).ok());
+  CHECK(exactly(findings({{"program.ptg", graph + graph}, {"aliases.json", "{}"}}).errors.at(0).message) ==
+        "memory: there are aliases, and no constants");
+  CHECK(exactly(findings({{"program.ptg", graph.substr(0, 8)}}).errors.at(0).message) ==
+        containing("program.ptg"));
+  CHECK(findings({{"program.ptg", graph.substr(0, 8)}, {"aliases.json", "{}"}}).errors.size() == 2);
+  CHECK(exactly(findings({{"program.ptg", "no graph at all"}}).errors.at(0).message) ==
+        containing("memory: program.ptg: "));
+  const auto of_type = [&](const std::string& type) {
+    const std::string header = "{\"a\":{\"dtype\":\"" + type + "\",\"shape\":[1],\"data_offsets\":[0,1]}}";
+    return findings({{"program.ptg", text_of(graph_of({"a"}))},
+                     {"program.safetensors", little_endian(header.size(), 8) + header + "x"}});
+  };
+  CHECK(of_type("U8").ok());
+  CHECK(exactly(of_type("F8_E5M2").errors.at(0).message) ==
+        "memory: constant 'a' is of type F8_E5M2, which ExecuTorch's runtime does not take");
+  CHECK(exactly(of_type("F9").errors.at(0).message) == containing("constant 'a' is of type F9"));
 }
 
 TEST_CASE("constants that nobody asks for, and metadata, are warned of") {
