@@ -171,6 +171,8 @@ TEST_CASE("kernels' outputs are told by the ways in which ExecuTorch emits them"
   b.kernel("aten::zeros", "out", {fresh, fresh});
   b.kernel("aten::neg", "out", {x, b.planned(96)});
   b.kernel("aten::fill", "out", {y});
+  const auto other = b.list({z, x});
+  b.kernel("aten::sort", "values", {n, z, n, other});
   const auto graph = graph_of(b.finish({x}, {z}));
   const auto outputs = [&](std::size_t i) {
     return Indices(graph.calls[i].outputs.begin(), graph.calls[i].outputs.end());
@@ -199,6 +201,8 @@ TEST_CASE("kernels' outputs are told by the ways in which ExecuTorch emits them"
   CHECK(inputs(10) == Indices{x});
   CHECK(outputs(10) == Indices{fresh + 1});
   CHECK(outputs(11) == Indices{y});
+  CHECK(outputs(12) == Indices{other});
+  CHECK(inputs(12) == Indices{n, z, n});
   CHECK(graph.values[static_cast<std::size_t>(y)].producers == Numbers{0, 1, 2, 3, 8, 11});
   CHECK(graph.values[static_cast<std::size_t>(y)].users == Numbers{3, 5, 6});
   CHECK(graph.name_of(graph.calls[3]) == "aten::relu_");
