@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "etstream/program_changes.h"
+#include "etstream/program_summary.h"
 #include "file_bytes.h"
 #include "formats/pte/program_model.h"
 #include "program_generated.h"
@@ -175,6 +176,38 @@ TEST_CASE("a program has a header if a segment of it has bytes, be it one") {
     FinishProgramBuffer(builder, program::Program::Pack(builder, &object));
     CHECK(header_size(laid_out(finished(builder), {.segment_alignment = 64})) == 0);
   }
+}
+
+TEST_CASE("the padding before a segment is what lies between it and the bytes before") {
+  const auto without_constants = [](const std::string& file, std::size_t empty_segments) {
+    ProgramT object;
+    program::GetProgram(file.data())->UnPackTo(&object);
+    for (const auto& value : object.execution_plan[0]->values) {
+      auto* tensor = value->val.AsTensor();
+      if (tensor) tensor->data_buffer_idx = 0;
+    }
+    for (std::size_t i = 0; i < empty_segments; ++i) {
+      object.segments.push_back(std::make_unique<program::DataSegmentT>());
+    }
+    flatbuffers::FlatBufferBuilder builder;
+    FinishProgramBuffer(builder, program::Program::Pack(builder, &object));
+    return finished(builder);
+  };
+  const auto summary_of = [](const std::string& file) {
+    const auto program = ProgramFile::open(file_of(file));
+    REQUIRE_MESSAGE(program, program.error().message);
+    const auto summary = summarize(*program);
+    REQUIRE_MESSAGE(summary, summary.error().message);
+    return *summary;
+  };
+  const ProgramSummary summary =
+      summary_of(laid_out(without_constants(with_inline_delegates({"x", "yy"}), 0),
+                          {.segment_alignment = 64, .delegates = DelegateData::kInSegments}));
+  REQUIRE(summary.segments.size() == 2);
+  CHECK(summary.segments[0].padding < 64);
+  CHECK(summary.segments[1].padding == 63);
+  CHECK(summary.padding == summary.segments[0].padding + 63);
+  CHECK(summary_of(without_constants(with_inline_delegates({}), 1)).padding == 0);
 }
 
 TEST_CASE("strict alignment aligns constants in their segment as in the flatbuffer") {
