@@ -210,6 +210,14 @@ TEST_CASE("the padding before a segment is what lies between it and the bytes be
   CHECK(summary_of(without_constants(with_inline_delegates({}), 1)).padding == 0);
 }
 
+TEST_CASE("without options delegates in the flatbuffer keep the alignment that their places show") {
+  const std::string program = with_inline_delegates({"x"});
+  for (const std::uint32_t alignment : {16U, 64U, 256U, 4096U}) {
+    const std::string file = laid_out(program, {.delegate_alignment = alignment});
+    CHECK((laid_out(file, {.delegates = DelegateData::kInline}) == file));
+  }
+}
+
 TEST_CASE("strict alignment aligns constants in their segment as in the flatbuffer") {
   const std::string file =
       laid_out(real_program(), {.constant_tensor_alignment = 4096, .strict_alignment = true});
