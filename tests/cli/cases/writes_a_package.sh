@@ -30,5 +30,7 @@ try etstream ptn model.pte --constants constants.safetensors -o other
 try etstream ptn model.ptn -o model.ptn
 try etstream ptn program.ptg --constants constants.safetensors
 try etstream extract model.ptn --segment 0 -o other
+env -u SOURCE_DATE_EPOCH etstream ptn model.ptn -o now.ptn >now.txt && etstream verify now.ptn >now.txt && echo "of the time of day"
+rm -f now.ptn now.txt
 SOURCE_DATE_EPOCH=soon try etstream ptn model.ptn -o other
 ls -A | grep -v npy
