@@ -201,7 +201,7 @@ TEST_CASE("the padding before a segment is what lies between it and the bytes be
     return *summary;
   };
   const ProgramSummary summary =
-      summary_of(laid_out(without_constants(with_inline_delegates({"x", "yy"}), 0),
+      summary_of(laid_out(without_constants(with_inline_delegates({"x", "y"}), 0),
                           {.segment_alignment = 64, .delegates = DelegateData::kInSegments}));
   REQUIRE(summary.segments.size() == 2);
   CHECK(summary.segments[0].padding < 64);
