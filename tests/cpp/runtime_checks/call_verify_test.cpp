@@ -174,6 +174,40 @@ TEST_CASE("an operator that is not known is its author's, and counted and named 
   CHECK(findings_after([](ExecutionPlanT&) {}).unknown_operators == 0);
 }
 
+/// Returns a program of `size` bytes that makes one call of many arguments over and over.
+std::string repeated_call(std::uint32_t times, std::size_t arguments, std::size_t size) {
+  ProgramT object = sound_object();
+  ExecutionPlanT& plan = *object.execution_plan[0];
+  plan.chains[0]->instructions.clear();
+  call(plan, "mine::op", "out", std::vector<std::int32_t>(arguments, kInput));
+  for (std::uint32_t i = 1; i < times; ++i) add_call(plan, KernelCallT());
+  std::string& words = plan.values[kText]->val.AsString()->string_val;
+  words += std::string(size - packed(object).size(), 'x');
+  std::string file = packed(object);
+  REQUIRE(file.size() == size);
+  const auto* const chain = GetProgram(file.data())->execution_plan()->Get(0)->chains()->Get(0);
+  const std::size_t only = position_of(file, chain->instructions()->Get(0));
+  std::size_t place = position_of(file, chain->instructions()) + 4;
+  for (std::uint32_t i = 0; i < times; ++i, place += 4) {
+    put_at(file, place, static_cast<std::uint32_t>(only - place));
+  }
+  return file;
+}
+
+TEST_CASE("calls may share their arguments as often as the size of the program allows") {
+  constexpr std::uint32_t kTimes = 18;
+  constexpr std::size_t kArguments = 101;
+  // The instructions are read three times, the rest twice: the arguments of calls, two inputs and an output.
+  constexpr std::size_t kRead = 4 * (kTimes * 3 + kTimes * kArguments * 2 + 3 * 2);
+  static_assert(kRead % 32 == 0);
+  const auto errors = [](std::size_t size) {
+    return lines_of(findings_of(repeated_call(kTimes, kArguments, size)).errors);
+  };
+  CHECK(errors(kRead / 4).empty());
+  CHECK(exactly(errors(kRead / 4 - 8)) ==
+        containing(": expected objects that are shared at most 4 times on average, found more sharing\n"));
+}
+
 TEST_CASE("an item of a list of integers that is none is found where an operator takes the list") {
   const auto spoil = [](ExecutionPlanT& plan) { plan.values[kList]->val.AsIntList()->items = {kText}; };
   check_sound(spoil);
