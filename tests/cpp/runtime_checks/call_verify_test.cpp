@@ -270,8 +270,7 @@ TEST_CASE("a tensor in a list that nothing gives memory is found where an operat
     return [=](ExecutionPlanT& plan) {
       add_tensor(plan);
       add_value(plan, TensorListT()).items = {kInput, item};
-      call(plan, "aten::cat", "out", {8, kAlpha, kOutput, kOutput});
-      call(plan, "aten::cat", "out", {8, kAlpha, kOutput, kOutput});
+      for (int i = 0; i < 3; ++i) call(plan, "aten::cat", "out", {8, kAlpha, kOutput, kOutput});
     };
   };
   check_found("expected tensors with memory in a list for aten::cat.out, found value 7, which nothing",
@@ -368,6 +367,37 @@ TEST_CASE("a delegate's data that is damaged is an error, and that of another be
     CHECK(unknown.ok());
     CHECK(unknown.warnings.empty());
   }
+}
+
+TEST_CASE("a call of a delegate whose arguments are not known may pass any") {
+  ProgramT object = sound_object();
+  add_delegate(object, "Backend", "something else");
+  DelegateCallT called;
+  called.args = {kText, kNone};
+  add_call(*object.execution_plan[0], called);
+  CHECK(lines_of(findings_of(packed(object)).errors).empty());
+}
+
+TEST_CASE("the data of a method's delegates may be shared as often as the size of the program allows") {
+  const auto verified = [](std::uint32_t delegates) {
+    ProgramT object = sound_object();
+    for (std::uint32_t i = 0; i < delegates; ++i) {
+      add_delegate(object, "Backend", std::string(i == 0 ? 300'000 : 1, 'x'));
+    }
+    std::string file = packed(object);
+    const auto* const all = GetProgram(file.data())->backend_delegate_data();
+    const std::size_t shared = position_of(file, all->Get(0)->data());
+    for (std::uint32_t i = 1; i < delegates; ++i) {
+      const std::size_t place =
+          field_of(file, position_of(file, all->Get(i)), BackendDelegateInlineData::VT_DATA);
+      put_at(file, place, static_cast<std::uint32_t>(shared - place));
+    }
+    return verify(file_of(file));
+  };
+  const auto most = verified(7);
+  REQUIRE_MESSAGE(most, most.error().message);
+  CHECK(most->ok());
+  CHECK(error_of(verified(8)) == containing("kTooLarge: bad: expected payloads that share "));
 }
 
 TEST_CASE("a call of XNNPACK's delegate without an argument of its graph, or with a narrow one, is found") {
@@ -640,6 +670,8 @@ TEST_CASE("complex tensors that are divided element by element are alike") {
   KernelArgument dynamic = complex({3});
   dynamic.has_fixed_sizes = false;
   CHECK(divided(complex({2, 3}), dynamic, complex({2, 3})) == "nothing");
+  CHECK(divided({}, complex({2, 3}), {}) == "nothing");
+  CHECK(divided(complex({2, 3}), {}, {}) == "nothing");
 }
 
 TEST_CASE("masks among indices with more dimensions than are left are found") {

@@ -122,6 +122,13 @@ TEST_CASE("an element of a tensor is a number of the kind that its dtype says") 
   for (const auto dtype :
        {ScalarType_BYTE, ScalarType_CHAR, ScalarType_SHORT, ScalarType_INT, ScalarType_LONG}) {
     check_sound(read_as(dtype));
+    check_found("expected a double as argument 1 of aten::_pdist_forward.out, found an integer",
+                [&](ExecutionPlanT& plan) {
+                  read_as(dtype)(plan);
+                  plan.values[kAlpha]->val.Set(DoubleT());
+                  plan.chains[0]->instructions.pop_back();
+                  call(plan, "aten::_pdist_forward", "out", {kInput, kAlpha, kOutput, kOutput});
+                });
   }
   for (const auto dtype : {ScalarType_FLOAT, ScalarType_DOUBLE}) {
     check_found("expected IntList.items of integers, found a double", read_as(dtype));
