@@ -309,6 +309,15 @@ TEST_CASE("scales by group may be in the graph") {
   check_found("expected 6 scales, found 5", grouped(5));
 }
 
+TEST_CASE("a scale for a whole tensor has nothing to find") {
+  PerTensorQuantT params;
+  params.zero_point = 1;
+  params.scale = 0.5F;
+  CHECK(findings_after([&](XNNGraphT& graph) {
+          add_quantized(graph, XNNDatatype_xnn_datatype_qint8, {3, 4}, params);
+        }).ok());
+}
+
 TEST_CASE("a quantized tensor without its parts is found") {
   check_found("expected quant_params, found none", [](XNNGraphT& graph) {
     add_quantized(graph, XNNDatatype_xnn_datatype_qint8, {1}, PerTensorQuantT());
