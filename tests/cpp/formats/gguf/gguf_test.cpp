@@ -255,6 +255,11 @@ TEST_CASE("a key of the metadata that comes twice is refused, wherever it does")
   CHECK(error_of(open(gguf_file({one, entry("a", kUInt8, "x"), entry("b", kUInt8, "x"),
                                  entry("tokenizer.x", kString, string("y"))},
                                 {}, ""))) == containing(message));
+  // The first two are compared before the third is read, which has no known type.
+  const std::string bad = entry("b", 99, "x");
+  CHECK(error_of(open(gguf_file({one, one, bad}, {}, ""))) == containing(message));
+  CHECK(error_of(open(gguf_file({one, entry("a", kUInt8, "x"), bad}, {}, ""))) ==
+        containing("expected a metadata type up to 12, found 99"));
 }
 
 TEST_CASE("a GGUF file's data stays in the file, whatever its size") {
@@ -427,6 +432,10 @@ TEST_CASE("GGUF tensors that have a name or data in common are refused") {
     infos.push_back(infos[again / 2]);
     CHECK(error_of(open(gguf_file({}, infos, ""))) == containing("it comes twice"));
   }
+  const std::string bad = info("y", {1, 1, 1, 1, 1}, 24, 0);
+  const std::string one = info("x", {0}, 24, 0);
+  CHECK(error_of(open(gguf_file({}, {one, one, bad}, ""))) == containing("it comes twice"));
+  CHECK(error_of(open(gguf_file({}, {one, bad}, ""))) == containing("expected at most 4 dimensions"));
 }
 
 TEST_CASE("a file of zeros that says it has a tensor in every 24 bytes is refused at its second tensor") {

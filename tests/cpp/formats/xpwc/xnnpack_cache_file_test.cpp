@@ -83,10 +83,19 @@ TEST_CASE("a cache is known by its end, whatever its weights begin with") {
   CHECK(code_of(file_kind(file_of(cache("", 0).substr(0, 270)))) == "kUnsupported");
 }
 
+TEST_CASE("a name in the index may be empty") {
+  const XnnpackCacheFile file = opened(cache(entry("", 0, 10), 1));
+  REQUIRE(file.entries().size() == 1);
+  CHECK(file.entries()[0].name.empty());
+  CHECK(file.entries()[0].data.size() == 10);
+}
+
 TEST_CASE("bytes count as dead unless the last entry of a name refers to them") {
   const std::string index = entry("a", 0, 64) + entry("b", 192, 10) + entry("a", 128, 64);
   CHECK(opened(cache(index, 3)).dead_bytes() == 256 - 64 - 10);
   CHECK(opened(cache("junk", 0)).dead_bytes() == 256);
+  // They lie in front of the weights, between them and behind them.
+  CHECK(opened(cache(entry("a", 64, 64) + entry("b", 192, 32), 2)).dead_bytes() == 64 + 64 + 32);
 }
 
 TEST_CASE("inspection lists the weights, the index and what is dead") {
