@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "test_errors.h"
@@ -101,6 +102,23 @@ TEST_CASE("statistics are those of the finite pairs") {
   // A difference that is not finite is worse than any that is.
   CHECK(comparison.worst->index == 4);
   CHECK(comparison.worst->expected == Number(kInfinity));
+}
+
+TEST_CASE("elements that are the same are counted, apart from those that only pass") {
+  CHECK(compared(doubles({1, 2, kNan, kInfinity}), doubles({1, 2 + 1e-9, kNan, kInfinity})).equal == 3);
+  CHECK(compared(doubles({kNan, 1}), doubles({1, 2})).equal == 0);
+}
+
+TEST_CASE("a tolerance that is not given is the default, and an absolute one is that of integers too") {
+  const Tolerance none = tolerance_of(std::nullopt, std::nullopt);
+  CHECK(none.absolute == Tolerance().absolute);
+  CHECK(none.integer == Tolerance().integer);
+  CHECK(none.relative == Tolerance().relative);
+  const Tolerance both = tolerance_of(2.5, 0.25);
+  CHECK(both.absolute == 2.5);
+  CHECK(both.integer == 2);
+  CHECK(both.relative == 0.25);
+  CHECK(tolerance_of(kInfinity, std::nullopt).integer == 1'000'000'000'000'000'000);
 }
 
 TEST_CASE("the worst of finite mismatches has the largest absolute error, and comes first of equal ones") {
