@@ -209,6 +209,15 @@ TEST_CASE("GGUF files of one set have names that differ in one number, and say t
   }
   folder.put("part2.gguf", uncounted(1));
   CHECK(folder.open({"part1.gguf"}) == "t0t1");
+  // Where names tell that they are of one set, the counts differ.
+  const std::string first = folder.put("m-00001-of-00002.gguf", split_gguf(0, 2, 2));
+  folder.put("m-00002-of-00002.gguf", uncounted(1));
+  CHECK(doctest::String(folder.open({"m-00001-of-00002.gguf"}).c_str()) ==
+        containing("expected the split.tensors.count of " + first + ", 2, found 0"));
+  folder.put("m-00001-of-00002.gguf", uncounted(0));
+  folder.put("m-00002-of-00002.gguf", split_gguf(1, 2, 2));
+  CHECK(doctest::String(folder.open({"m-00001-of-00002.gguf"}).c_str()) ==
+        containing("expected the split.tensors.count of " + first + ", 0, found 2"));
 }
 
 TEST_CASE("an error that is about no file is returned, and is no problem of a set") {
