@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -351,6 +352,19 @@ TEST_CASE("freed blocks keep their room for the next ones, unless that is not wa
   heap->release(zeros);
   heap->keep_freed(false);
   CHECK_FALSE(is_in_memory(block, 8 * kMiB));
+  CHECK_FALSE(is_in_memory(block + 8 * kMiB - kGranule, kGranule));
+  unsigned char* small = allocate(*heap, kGranule);
+  std::memset(small, 1, kGranule);
+  CHECK(is_in_memory(small, kGranule));
+  heap->release(small);
+  CHECK_FALSE(is_in_memory(small, kGranule));
+  heap->keep_freed(true);
+  // Room for others behind it is reserved ahead.
+  small = allocate(*heap, kGranule);
+  std::memset(small, 1, kGranule);
+  heap->release(small);
+  heap->keep_freed(false);
+  CHECK_FALSE(is_in_memory(small, kGranule));
 }
 
 TEST_CASE("freed blocks keep an eighth of the limit and no more") {
@@ -399,6 +413,8 @@ TEST_CASE("pages that are let go of are read again") {
   for (std::size_t at = 0; at < 64 * kMiB; at += 4096)
     is_same &= block[at] == static_cast<unsigned char>(at >> 12);
   CHECK(is_same);
+  CHECK(heap->page_out(64 * kMiB) > 32 * kMiB);
+  CHECK(heap->page_out(64 * kMiB) % page_size() == 0);  // few or none are left
   heap->release(block);
 }
 
@@ -639,6 +655,88 @@ TEST_CASE("a command is run out of core with sizes, a folder and a library that 
   CHECK(refusal({.library = folder / "a:b", .spill_folder = "/var/tmp"}) ==
         containing("a:b' has a space or a colon, which LD_PRELOAD can't have"));
   CHECK(error_of(run_out_of_core({}, {}, use)) == "kInvalidArgument: there is no command to run");
+}
+
+/// Calls `make` while the lowest descriptor is free, so that the next file has the number 0.
+template <class Make>
+auto without_input(Make make) {
+  const int kept = ::fcntl(0, F_DUPFD_CLOEXEC, 3);
+  ::close(0);
+  const auto made = make();
+  if (kept >= 0) {
+    ::dup2(kept, 0);
+    ::close(kept);
+  }
+  return made;
+}
+
+TEST_CASE("files may have the number of the standard input") {
+  const TemporaryFolder folder;
+  put_file(folder / "counts", std::string(sizeof(TreeUse), '\0'));
+  ::setenv(kReportVariable, (folder / "counts").c_str(), 1);
+  CHECK(without_input([] { return open_tree_use(); }) == 0);
+  ::unsetenv(kReportVariable);
+  SpillFile file;
+  CHECK(without_input([&] { return !file.open("/var/tmp", kMiB) && file.is_intact(); }));
+  CHECK(file.is_intact());
+  file.close();
+  const auto is_closed = [] { return ::fcntl(0, F_GETFD) < 0; };
+  CHECK(without_input([&] { return mapped_bytes() > 0 && is_closed(); }));
+  CHECK(without_input([&] { return PageMap().is_readable() && is_closed(); }));
+}
+
+TEST_CASE("a file is as large as a limit to the size of files allows, and no larger") {
+  ::rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  ::rlimit low = before;
+  low.rlim_cur = kMiB;
+  SpillFile file;
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &low) == 0);
+  const SpillError fits = file.open("/var/tmp", kMiB);
+  file.close();
+  const SpillError failed = file.open("/var/tmp", kMiB + 1);
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  CHECK_FALSE(fits);
+  CHECK(failed.code == EFBIG);
+  CHECK(std::string(failed.limit.name) == "ulimit -f");
+  CHECK(failed.limit.set == kMiB);
+  CHECK(failed.limit.needed == kMiB + 1);
+}
+
+TEST_CASE("what is in memory of files and of a part of the addresses is told to the page") {
+  const std::size_t size = 4098 * page_size();
+  void* const mapped =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  REQUIRE(mapped != MAP_FAILED);
+  auto* const begin = static_cast<std::byte*>(mapped);
+  const PageMap pages;
+  for (const std::size_t count : {1U, 4096U, 4097U, 4098U}) {
+    CHECK(pages.resident_bytes({.address = begin, .size = count * page_size()}) == count * page_size());
+  }
+  // No process has addresses there.
+  auto* const nowhere = reinterpret_cast<std::byte*>(~std::uintptr_t{0} << 20);
+  CHECK(pages.resident_bytes({.address = nowhere, .size = page_size()}) == 0);
+  // Neither all pages nor anonymous ones are those of files.
+  std::uint64_t all = 0;
+  std::uint64_t resident = 0;
+  std::uint64_t of_files = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident >> of_files;
+  CHECK(resident * page_size() > mapped_bytes() + size / 2);
+  CHECK(mapped_bytes() > of_files * page_size() / 2);
+  REQUIRE(::munmap(mapped, size) == 0);
+}
+
+TEST_CASE("no thread watches a heap whose blocks are within its limit, or that has none") {
+  using std::filesystem::directory_iterator;
+  const auto threads = [] { return std::distance(directory_iterator("/proc/self/task"), {}); };
+  const auto before = threads();
+  for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{8 * kMiB}}) {
+    const auto heap = open_heap(limit);
+    unsigned char* const block = allocate(*heap, 4 * kMiB);
+    CHECK(heap->resize(block, 8 * kMiB));
+    CHECK(threads() == before);
+    heap->release(block);
+  }
 }
 
 TEST_CASE("counts are shared in a file that has their size") {
