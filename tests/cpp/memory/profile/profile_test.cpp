@@ -9,6 +9,8 @@
 #include <vector>
 
 #if defined(__linux__)
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -396,6 +398,21 @@ TEST_CASE("there is no profile of no command") {
   Profile profile;
   CHECK(error_of(run_profiled({}, profile)) == "kInvalidArgument: there is no command to run");
   CHECK(error_of(run_in_phase({}, "export")) == "kInvalidArgument: there is no command to run");
+}
+
+TEST_CASE("a profile has the kernel's counts of the processes that ended") {
+  Profile profile;
+  REQUIRE(run_profiled({"true"}, profile));
+  ::rusage ended{};
+  REQUIRE(::getrusage(RUSAGE_CHILDREN, &ended) == 0);
+  const auto seconds = [](const ::timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  CHECK(profile.cpu_seconds == doctest::Approx(seconds(ended.ru_utime) + seconds(ended.ru_stime)));
+  CHECK(profile.cpu_seconds > 0);
+  const std::uint64_t most = static_cast<std::uint64_t>(ended.ru_maxrss) << 10;
+  CHECK(profile.peak.resident >= most);
+  CHECK(profile.peak.resident < most + most / 2);
 }
 
 TEST_CASE("blocks are repeated if their bytes are those of another, but not if these can't be read") {
