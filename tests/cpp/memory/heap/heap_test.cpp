@@ -680,6 +680,17 @@ TEST_CASE("files may have the number of the standard input") {
   CHECK(without_input([&] { return !file.open("/var/tmp", kMiB) && file.is_intact(); }));
   CHECK(file.is_intact());
   file.close();
+  CHECK_FALSE(file.is_open());
+  ::rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  ::rlimit low = before;
+  low.rlim_cur = 16;  // so that the file keeps the number
+  CHECK(without_input([&] {
+    if (::setrlimit(RLIMIT_NOFILE, &low) != 0) return false;
+    const bool is_made = !file.open("/var/tmp", kMiB) && file.is_open() && file.is_intact();
+    file.close();
+    return ::setrlimit(RLIMIT_NOFILE, &before) == 0 && is_made && !file.is_open();
+  }));
   const auto is_closed = [] { return ::fcntl(0, F_GETFD) < 0; };
   CHECK(without_input([&] { return mapped_bytes() > 0 && is_closed(); }));
   CHECK(without_input([&] { return PageMap().is_readable() && is_closed(); }));
@@ -724,6 +735,39 @@ TEST_CASE("what is in memory of files and of a part of the addresses is told to 
   CHECK(resident * page_size() > mapped_bytes() + size / 2);
   CHECK(mapped_bytes() > of_files * page_size() / 2);
   REQUIRE(::munmap(mapped, size) == 0);
+}
+
+TEST_CASE("a block of more than 1 MiB is let go of before those of 1 MiB") {
+  const auto heap = open_heap();
+  std::vector<unsigned char*> blocks(5);
+  for (unsigned char*& block : blocks) {
+    const std::size_t size = &block == &blocks[3] ? kMiB + kGranule : kMiB;
+    block = allocate(*heap, size);
+    std::memset(block, 1, size);
+  }
+  CHECK(heap->page_out(kMiB / 2) > 0);
+  const PageMap pages;
+  for (unsigned char* const block : blocks) {
+    const FilePart part{.address = reinterpret_cast<std::byte*>(block), .size = kMiB};
+    CHECK(pages.resident_bytes(part) == (block == blocks[3] ? 0 : kMiB));
+    heap->release(block);
+  }
+}
+
+TEST_CASE("a block does not become larger than half of the addresses") {
+  const auto heap = open_heap();
+  std::size_t half = std::size_t{1} << 39;
+  while (!heap->serves(half, 16)) half /= 2;  // where there are fewer addresses
+  unsigned char* const block = allocate(*heap, kMiB);
+  testing::reserve_error = ENOSPC;
+  testing::reserved.clear();
+  CHECK_FALSE(heap->resize(block, half + 1));
+  CHECK(testing::reserved.empty());
+  CHECK_FALSE(heap->resize(block, half));
+  CHECK_FALSE(testing::reserved.empty());
+  testing::reserve_error = 0;
+  CHECK(heap->usable_size(block) == kMiB);
+  heap->release(block);
 }
 
 TEST_CASE("no thread watches a heap whose blocks are within its limit, or that has none") {
