@@ -413,6 +413,7 @@ TEST_CASE("a profile has the kernel's counts of the processes that ended") {
   const std::uint64_t most = static_cast<std::uint64_t>(ended.ru_maxrss) << 10;
   CHECK(profile.peak.resident >= most);
   CHECK(profile.peak.resident < most + most / 2);
+  CHECK(profile.notes.empty());  // the kernel tells which processes there were
 }
 
 TEST_CASE("blocks are repeated if their bytes are those of another, but not if these can't be read") {
