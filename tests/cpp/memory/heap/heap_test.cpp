@@ -517,6 +517,7 @@ TEST_CASE("blocks stay private copies where a heap is opened again, and new ones
         }) == 0);
   CHECK(block[0] == 1);
   CHECK(last[0] == 4);
+  CHECK(heap->resident_bytes() == 0);  // copies are not the file's
   heap->release(last);
   heap->release(block);
   heap->release(more);
@@ -677,6 +678,7 @@ TEST_CASE("files may have the number of the standard input") {
   CHECK(without_input([] { return open_tree_use(); }) == 0);
   ::unsetenv(kReportVariable);
   SpillFile file;
+  CHECK_FALSE(file.is_open());
   CHECK(without_input([&] { return !file.open("/var/tmp", kMiB) && file.is_intact(); }));
   CHECK(file.is_intact());
   file.close();
