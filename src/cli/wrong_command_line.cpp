@@ -167,11 +167,8 @@ std::string describe_count(const CLI::App& command, const std::string& words) {
   const int least = option->get_items_expected_min();
   const int most = option->get_items_expected_max();
   const bool is_open = most >= CLI::detail::expected_max_vector_size;
-  return text("{}: expected {}{}, found {}", name, least,
-              most == least ? ""
-              : is_open     ? " or more"
-                            : text(" to {}", most),
-              option->count());
+  const std::string more = is_open ? " or more" : most > least ? text(" to {}", most) : "";
+  return text("{}: expected {}{}, found {}", name, least, more, option->count());
 }
 
 /// Returns the error about words that are left over.

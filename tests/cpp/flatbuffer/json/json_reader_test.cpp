@@ -83,27 +83,6 @@ std::string rewritten(std::string_view json, const std::string& folder = "") {
   return plan ? json_of(bytes_of(*plan)) : plan.error().message;
 }
 
-TEST_CASE("structs that are larger than what is read at a time are written") {
-  const Schema large = Schema::from_binary(compile_schema(R"(
-    struct Large { cells: [ubyte: 60000]; }
-    table Root { many: [Large]; }
-    root_type Root;
-  )"))
-                           .value();
-  std::string cells = "1";
-  for (int i = 1; i < 60000; ++i) cells += i == 59999 ? ",2" : ",0";
-  const std::string json = text(R"({{"many":[{{"cells":[{}]}},{{"cells":[{}]}}]}})", cells, cells);
-  auto reader = JsonValueReader::parse(large, source_of(json), "");
-  REQUIRE_MESSAGE(reader, reader.error().message);
-  const auto plan = pack(large, **reader);
-  REQUIRE_MESSAGE(plan, plan.error().message);
-  const auto view = FlatbufferView::open(large, ByteSource::owned(bytes_of(*plan)), "file");
-  REQUIRE_MESSAGE(view, view.error().message);
-  std::vector<std::byte> out;
-  REQUIRE(write_json(*view, {.compact = true}, *open_memory_sink(out)));
-  CHECK(std::string(reinterpret_cast<const char*>(out.data()), out.size() - 1) == json);
-}
-
 TEST_CASE("every_form_of_a_value_is_read_and_its_exact_form_is_written") {
   struct Row {
     std::string json;

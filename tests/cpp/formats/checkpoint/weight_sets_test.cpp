@@ -318,7 +318,7 @@ TEST_CASE("the first shard of tensor data stands for all, if all are there and h
   CHECK(with_second(tensor_data("ab")) ==
         containing("w-00002-of-00002.ptd: has tensor 'a', as " + (folder / "w-00001-of-00002.ptd") +
                    " of the same set has: one may be a copy of the other"));
-  // What is wrong with the first file itself is told once, and the set is not opened.
+  // Errors in the first file itself are told once, and the set is not opened.
   const std::string whole = tensor_data("ab");
   folder.put("w-00001-of-00002.ptd", whole.substr(0, whole.size() - 1));
   CHECK(verify(folder / "w-00001-of-00002.ptd").value().errors.size() == 1);
