@@ -209,7 +209,7 @@ TEST_CASE("GGUF files of one set have names that differ in one number, and say t
   }
   folder.put("part2.gguf", uncounted(1));
   CHECK(folder.open({"part1.gguf"}) == "t0t1");
-  // Where names tell that they are of one set, the counts differ.
+  // Counts differ in files whose names tell that they are of one set.
   const std::string first = folder.put("m-00001-of-00002.gguf", split_gguf(0, 2, 2));
   folder.put("m-00002-of-00002.gguf", uncounted(1));
   CHECK(doctest::String(folder.open({"m-00001-of-00002.gguf"}).c_str()) ==
