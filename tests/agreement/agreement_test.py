@@ -85,7 +85,7 @@ KINDS = {".pte", ".ptd", ".bpte", ".safetensors", ".ptn", ".fat", ".pth"}
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([ETSTREAM, *arguments], capture_output=True, text=True, errors="replace", timeout=60)
+    return subprocess.run([ETSTREAM, *arguments], capture_output=True, text=True, errors="replace")
 
 
 def seeds(folder: Path) -> list[Path]:
