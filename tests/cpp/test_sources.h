@@ -5,7 +5,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -77,19 +76,19 @@ inline ByteSource failing(std::uint64_t size, std::uint64_t failing_from) {
   return ByteSource(std::make_shared<FillStorage>(' ', size, failing_from));
 }
 
-/// A storage of zeros that records which ranges were read and forgotten.
+/// A storage of given bytes, or of zeros, that records which ranges were read and forgotten.
 class RecordingStorage final : public ByteStorage {
  public:
   using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // offset and size
 
-  explicit RecordingStorage(std::uint64_t size) : size_(size) {}
+  explicit RecordingStorage(ByteSource bytes) : bytes_(std::move(bytes)) {}
+  explicit RecordingStorage(std::uint64_t size) : RecordingStorage(repeated('\0', size)) {}
 
-  std::uint64_t size() const noexcept override { return size_; }
+  std::uint64_t size() const noexcept override { return bytes_.size(); }
   std::string name() const override { return "recording"; }
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
-    std::fill(out.begin(), out.end(), std::byte{0});
     read_.emplace_back(offset, out.size());
-    return {};
+    return bytes_.read_at(offset, out);
   }
   void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
     forgotten_.emplace_back(offset, size);
@@ -99,7 +98,7 @@ class RecordingStorage final : public ByteStorage {
   [[nodiscard]] const Ranges& forgotten() const { return forgotten_; }
 
  private:
-  std::uint64_t size_;
+  const ByteSource bytes_;
   mutable Ranges read_;
   mutable Ranges forgotten_;
 };

@@ -296,38 +296,16 @@ TEST_CASE("offsets that change while a packed file is read are an error") {
   CHECK(error_of(original->read_at(0, out)) == exactly(others));
 }
 
-/// A packed file that records what is forgotten of it.
-class ForgettingBytes final : public ByteStorage {
- public:
-  explicit ForgettingBytes(std::string bytes) : bytes_(std::move(bytes)) {}
-
-  std::uint64_t size() const noexcept override { return bytes_.size(); }
-  std::string name() const override { return "packed"; }
-  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
-    std::memcpy(out.data(), bytes_.data() + offset, out.size());
-    return {};
-  }
-  void drop_pages(std::uint64_t offset, std::uint64_t size) const noexcept override {
-    forgotten_.emplace_back(offset, size);
-  }
-
-  [[nodiscard]] const RecordingStorage::Ranges& forgotten() const { return forgotten_; }
-
- private:
-  const std::string bytes_;
-  mutable RecordingStorage::Ranges forgotten_;
-};
-
 TEST_CASE("the coded bytes of a piece are forgotten once they are read") {
   const std::string packed = packed_bytes(std::string(kPieceSize, '\0') + patterned(1000) + "x");
   const std::size_t second = offset_of(packed, 1);
   // The first piece is read once more, to see whether the original is packed again.
   const RecordingStorage::Ranges pieces{
       {32, second - 32}, {32, second - 32}, {second, table_of(packed) - second}};
-  const auto whole = std::make_shared<ForgettingBytes>(packed);
+  const auto whole = std::make_shared<RecordingStorage>(source_of(packed));
   CHECK(text_of(*unpacked(ByteSource(whole))).size() == kPieceSize + 1001);
   CHECK(whole->forgotten() == pieces);
-  const auto through = std::make_shared<ForgettingBytes>(packed);
+  const auto through = std::make_shared<RecordingStorage>(source_of(packed));
   std::vector<std::byte> out;
   REQUIRE(unpack(source_reader(ByteSource(through)), "packed", *open_memory_sink(out), {.threads = 1}));
   std::uint64_t end = 0;

@@ -28,6 +28,9 @@ TEST_CASE("values become the bytes that ExecuTorch's proposal has for them") {
   CHECK(encoded("[1, 2,-1]") == eight(1) + eight(2) + eight(~std::uint64_t{0}));
   CHECK(encoded("[ 1 ,2 ]") == eight(1) + eight(2));
   CHECK(encoded("[]").empty());
+  // Digits behind the text are no part of it.
+  CHECK(encoded(std::string_view("12345").substr(0, 3)) == eight(123));
+  CHECK(encoded(std::string_view("0.55").substr(0, 3)) == eight(0x3fe0000000000000));
 }
 
 TEST_CASE("all else is text, and so is what is in quotes") {

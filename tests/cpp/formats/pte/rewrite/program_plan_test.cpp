@@ -200,14 +200,22 @@ TEST_CASE("the padding before a segment is what lies between it and the bytes be
     REQUIRE_MESSAGE(summary, summary.error().message);
     return *summary;
   };
-  const ProgramSummary summary =
-      summary_of(laid_out(without_constants(with_inline_delegates({"x", "y"}), 0),
-                          {.segment_alignment = 64, .delegates = DelegateData::kInSegments}));
+  const auto in_segments = [&](const std::vector<std::string>& data) {
+    return laid_out(without_constants(with_inline_delegates(data), 0),
+                    {.segment_alignment = 64, .delegates = DelegateData::kInSegments});
+  };
+  const ProgramSummary summary = summary_of(in_segments({"x", "y"}));
   REQUIRE(summary.segments.size() == 2);
   CHECK(summary.segments[0].padding < 64);
   CHECK(summary.segments[1].padding == 63);
   CHECK(summary.padding == summary.segments[0].padding + 63);
   CHECK(summary_of(without_constants(with_inline_delegates({}), 1)).padding == 0);
+  // An empty segment has no end from which the next could count.
+  std::string with_empty = in_segments({"x", "y", "z"});
+  auto* const empty = program::GetMutableProgram(with_empty.data())->mutable_segments()->GetMutableObject(1);
+  REQUIRE(empty->mutate_size(0));
+  REQUIRE(empty->mutate_offset(128));
+  CHECK(summary_of(with_empty).segments[2].padding == 127);
 }
 
 TEST_CASE("without options delegates in the flatbuffer keep the alignment that their places show") {
