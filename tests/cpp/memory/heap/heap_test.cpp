@@ -865,6 +865,11 @@ TEST_CASE("a folder in memory is refused, and one that is not there") {
   CHECK(in_memory.reason != nullptr);
   CHECK(heap.open({"/no/such/folder", 0}).code == ENOENT);
   CHECK_FALSE(heap.serves(kMiB, 16));
+  // No file system of processes makes files without a name, and there is no room for a name behind this
+  // folder's.
+  std::string longest = "/proc";
+  longest.resize(4080, '/');
+  CHECK(SpillFile().open(longest.c_str(), kMiB).code == ENAMETOOLONG);
 }
 
 }  // namespace
