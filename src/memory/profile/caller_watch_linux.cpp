@@ -127,8 +127,11 @@ void CallerWatch::look(const std::vector<WatchedProcess>& processes, std::uint64
 }
 
 void CallerWatch::look(Told& told, std::uint64_t anonymous, std::uint64_t now) {
-  // Memory from before the process could report its stack is no jump.
-  if (told.most == 0) told.most = anonymous;
+  // Memory from before the process could report its stack is no jump, and no thread ran for one.
+  if (told.most == 0) {
+    told.most = anonymous;
+    told.before = thread_times_of(told.process);
+  }
   const bool awaits = awaits_outermost(told, now);
   const std::uint64_t step = step_over(told.most);
   if (anonymous < told.most + step) {

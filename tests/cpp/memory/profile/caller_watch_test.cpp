@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
+#include <ctime>
 #include <string>
+#include <thread>
 
 #include "core/base/text.h"
 #include "core/io/descriptor_posix.h"
@@ -16,6 +19,15 @@ namespace {
 
 volatile std::sig_atomic_t asked_for_stack = 0;
 volatile std::sig_atomic_t asked_for_outermost = 0;
+volatile std::sig_atomic_t asked_thread = 0;
+
+/// Keeps this thread running until it has run for so many milliseconds in all.
+void run_for(std::int64_t milliseconds) {
+  ::timespec ran{};
+  do {
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ran);
+  } while (ran.tv_sec * 1000 + ran.tv_nsec / 1'000'000 < milliseconds);
+}
 
 TEST_CASE("callers are read from what faulthandler wrote, whatever their names are") {
   const auto callers = read_stack(
@@ -95,6 +107,28 @@ TEST_CASE("a process is asked for its stack when it has grown by 64 MiB, and for
     jumps += "\n";
   }
   CHECK(jumps == "0.0 to 2.0: 64 MiB, a.py b.py\n2.0 to 3.6: 136 MiB, c.py\n3.6 to 5.0: 100 MiB, d.py\n");
+}
+
+TEST_CASE("the thread is asked that has run most since the process was first seen") {
+  const auto before = std::signal(SIGRTMIN, [](int) { asked_thread = ::gettid(); });
+  const Descriptor file(::memfd_create("stacks", MFD_CLOEXEC));
+  CallerWatch watch;
+  watch.take(text("C {} {} {}\n", ::getpid(), file.get(), SIGRTMIN));
+  WatchedProcess seen;
+  seen.process = ::getpid();
+  seen.anonymous = 100 << 20;
+  run_for(200);  // the main thread, as it starts
+  watch.look({seen}, 1);
+  seen.anonymous = 200 << 20;
+  int busy = 0;
+  std::thread([&] {
+    busy = ::gettid();
+    run_for(50);
+    watch.look({seen}, 2);
+  }).join();
+  std::signal(SIGRTMIN, before);
+  CHECK(busy != ::getpid());
+  CHECK(asked_thread == busy);
 }
 
 TEST_CASE("a process without a standard input may tell of its callers in a file with its number") {
