@@ -8,8 +8,9 @@
 // On SIGNAL it writes the stack of the thread that gets the signal to its descriptor FILE, as faulthandler
 // does: at most the innermost 100 frames. If it has more, and the thread is the main one, SIGNAL + 1 makes it
 // write the outermost ones too, once Python can. The first signal goes to the thread that ran most since the
-// last time; or to the main thread if that ran half as long or more, as worker threads of a computation run
-// beside the thread that asked for it. src/memory/profile/sitecustomize.py writes the line.
+// last time, or since the process was first seen; or to the main thread if that ran half as long or more, as
+// worker threads of a computation run beside the thread that asked for it.
+// src/memory/profile/sitecustomize.py writes the line.
 #pragma once
 
 #include <cstdint>

@@ -127,7 +127,8 @@ void CallerWatch::look(const std::vector<WatchedProcess>& processes, std::uint64
 }
 
 void CallerWatch::look(Told& told, std::uint64_t anonymous, std::uint64_t now) {
-  // Memory from before the process could report its stack is no jump, and no thread ran for one.
+  // Memory from before the process could report its stack is no jump, and what its threads ran until then
+  // does not tell which of them grows.
   if (told.most == 0) {
     told.most = anonymous;
     told.before = thread_times_of(told.process);
