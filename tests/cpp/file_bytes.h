@@ -18,6 +18,7 @@
 #include "etstream/verify.h"
 #include "etstream/write.h"
 #include "test_files.h"
+#include "test_paths.h"
 #include "test_sources.h"
 #include "written_plan.h"
 
@@ -45,10 +46,10 @@ inline ByteSource file_of(std::string bytes) {
 
 /// Returns a bundle of two methods; see tests/golden.
 inline std::string real_bundle() {
-  return content_of(ETSTREAM_GOLDEN_DIR "/sorted_suites_of_a_real_program/expected.bpte");
+  return content_of(kGoldenDir + "/sorted_suites_of_a_real_program/expected.bpte");
 }
 /// Returns a program with an extended header and a segment of constants.
-inline std::string real_program() { return content_of(ETSTREAM_EXAMPLES_DIR "/model.pte"); }
+inline std::string real_program() { return content_of(kExamplesDir + "/model.pte"); }
 
 inline Findings findings_of(const ByteSource& file) {
   auto findings = verify(file);

@@ -12,12 +12,13 @@
 
 #include "etstream/bundled_program.h"
 #include "etstream/case_files.h"
+#include "test_paths.h"
 
 namespace etstream {
 
 inline std::vector<std::string> golden_folders() {
   std::vector<std::string> out;
-  for (const auto& entry : std::filesystem::directory_iterator(ETSTREAM_GOLDEN_DIR)) {
+  for (const auto& entry : std::filesystem::directory_iterator(kGoldenDir)) {
     if (std::filesystem::exists(entry.path() / "expected.bpte")) out.push_back(entry.path().string());
   }
   return out;

@@ -10,11 +10,12 @@
 #include "etstream/bundled_program_file.h"
 #include "etstream/case_files.h"
 #include "test_files.h"
+#include "test_paths.h"
 
 namespace etstream {
 
 inline std::string example(std::string_view name) {
-  return std::string(ETSTREAM_EXAMPLES_DIR) + "/" + std::string(name);
+  return kExamplesDir + "/" + std::string(name);
 }
 
 /// Writes the bundle to `name` in the folder and opens it.

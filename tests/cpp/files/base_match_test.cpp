@@ -15,6 +15,7 @@
 #include "formats/pte/backends/made_xnnpack_payload.h"
 #include "seeded_random.h"
 #include "test_errors.h"
+#include "test_paths.h"
 #include "test_tensor_files.h"
 
 namespace etstream::base_match_test {
@@ -176,7 +177,7 @@ TEST_CASE("bytes before a tensor of the same name are found too") {
 }
 
 TEST_CASE("the packed weights of a cache are found by their order") {
-  const std::string base = content_of(ETSTREAM_GOLDEN_DIR "/xnnpack_cache/cache.xpwc");
+  const std::string base = content_of(kGoldenDir + "/xnnpack_cache/cache.xpwc");
   const auto opened = XnnpackCacheFile::open(source_of(base));
   REQUIRE_MESSAGE(opened, opened.error().message);
   const XnnpackCacheEntry& entry = opened->entries().at(0);

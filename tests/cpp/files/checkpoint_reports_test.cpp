@@ -8,12 +8,13 @@
 #include "etstream/duplicates.h"
 #include "file_bytes.h"
 #include "test_errors.h"
+#include "test_paths.h"
 #include "test_tensor_files.h"
 
 namespace etstream::checkpoint_reports_test {
 namespace {
 
-std::string real_gguf() { return content_of(ETSTREAM_GOLDEN_DIR "/gguf/expected.gguf"); }
+std::string real_gguf() { return content_of(kGoldenDir + "/gguf/expected.gguf"); }
 
 /// Makes two tensors of equal bytes and one of the same size with others.
 std::string three_tensors(std::string_view data = "abcdABCDabcd") {

@@ -18,11 +18,12 @@
 #include "program_generated.h"
 #include "test_errors.h"
 #include "test_files.h"
+#include "test_paths.h"
 
 namespace etstream::diff_test {
 namespace {
 
-std::string real_tensor_data() { return content_of(ETSTREAM_GOLDEN_DIR "/tensor_data/expected.ptd"); }
+std::string real_tensor_data() { return content_of(kGoldenDir + "/tensor_data/expected.ptd"); }
 
 std::string laid_out(const std::string& program, const ProgramPlanOptions& options) {
   const auto opened = ProgramFile::open(file_of(program));

@@ -12,6 +12,7 @@
 #include "etstream/write.h"
 #include "test_errors.h"
 #include "test_files.h"
+#include "test_paths.h"
 #include "test_sources.h"
 
 namespace etstream::embedded_file_test {
@@ -28,9 +29,9 @@ std::string written(const EmbeddedFile& file, std::string_view output) {
 }
 
 TEST_CASE("a file that is opened has an absolute path, a name in C and its alignment") {
-  const auto file = open_embedded_file(ETSTREAM_EXAMPLES_DIR "/../examples/model.pte");
+  const auto file = open_embedded_file(kExamplesDir + "/../examples/model.pte");
   REQUIRE_MESSAGE(file, file.error().message);
-  CHECK(file->path == std::filesystem::path(ETSTREAM_EXAMPLES_DIR "/model.pte").lexically_normal().string());
+  CHECK(file->path == std::filesystem::path(kExamplesDir + "/model.pte").lexically_normal().string());
   CHECK(file->symbol == "model_pte");
   CHECK(file->alignment == 128);
   CHECK(section_of(*file) == ".rodata.model_pte");

@@ -15,13 +15,14 @@
 #include "files/origins/made_program.h"
 #include "test_errors.h"
 #include "test_files.h"
+#include "test_paths.h"
 #include "test_tensor_files.h"
 #include "test_torch_files.h"
 
 namespace etstream::file_contents_test {
 namespace {
 
-std::string real_tensor_data() { return content_of(ETSTREAM_GOLDEN_DIR "/tensor_data/expected.ptd"); }
+std::string real_tensor_data() { return content_of(kGoldenDir + "/tensor_data/expected.ptd"); }
 
 std::string fat(const std::vector<FatContainer::Payload>& payloads) {
   FatContainer container;
@@ -55,8 +56,8 @@ bool fill_their_parents(const std::vector<FileContent>& contents) {
 
 TEST_CASE("every byte of a file belongs to one content that has no others in it") {
   for (const std::string& file : {real_program(), real_bundle(), real_tensor_data(),
-                                  content_of(ETSTREAM_GOLDEN_DIR "/xnnpack_cache/cache.xpwc"),
-                                  content_of(ETSTREAM_GOLDEN_DIR "/native_package/expected.ptn"),
+                                  content_of(kGoldenDir + "/xnnpack_cache/cache.xpwc"),
+                                  content_of(kGoldenDir + "/native_package/expected.ptn"),
                                   fat({{"a", file_of(real_program())}, {"b", file_of("xyz")}})}) {
     const auto contents = contents_of(file);
     CHECK(contents.size() > 3);

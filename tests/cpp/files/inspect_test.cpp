@@ -10,6 +10,7 @@
 #include "etstream/bundled_program.h"
 #include "file_bytes.h"
 #include "golden_bundles.h"
+#include "test_paths.h"
 
 namespace etstream::inspect_test {
 namespace {
@@ -41,7 +42,7 @@ class LaidOut final : public ByteStorage {
 };
 
 std::vector<std::string> real_files() {
-  std::vector<std::string> out = {ETSTREAM_EXAMPLES_DIR "/model.pte"};
+  std::vector<std::string> out = {kExamplesDir + "/model.pte"};
   for (const std::string& folder : golden_folders()) out.push_back(folder + "/expected.bpte");
   return out;
 }

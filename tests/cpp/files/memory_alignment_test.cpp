@@ -12,12 +12,13 @@
 #include "etstream/program_plan.h"
 #include "files/origins/made_program.h"
 #include "test_errors.h"
+#include "test_paths.h"
 #include "test_sources.h"
 
 namespace etstream::memory_alignment_test {
 namespace {
 
-ByteSource example() { return ByteSource::file(ETSTREAM_EXAMPLES_DIR "/model.pte").value(); }
+ByteSource example() { return ByteSource::file(kExamplesDir + "/model.pte").value(); }
 
 ByteSource file_of(const Result<FilePlan>& planned) {
   REQUIRE_MESSAGE(planned, planned.error().message);

@@ -17,6 +17,7 @@
 #include "golden_bundles.h"
 #include "test_errors.h"
 #include "test_files.h"
+#include "test_paths.h"
 #include "test_sources.h"
 
 namespace etstream::output_files_test {
@@ -38,7 +39,7 @@ struct Example {
   explicit Example(std::vector<MethodTestSuite> suites, BundleFormat format = BundleFormat::kBp08) {
     fs::create_directory(outputs);
     BundledProgram bundle;
-    bundle.program = ByteSource::file(std::string(ETSTREAM_GOLDEN_DIR) + "/every_dtype/program.pte").value();
+    bundle.program = ByteSource::file(kGoldenDir + "/every_dtype/program.pte").value();
     bundle.method_test_suites = std::move(suites);
     BundledProgramFileOptions options;
     options.format = format;
@@ -291,7 +292,7 @@ TEST_CASE("a folder without outputs, or that is none, is an error") {
 }
 
 TEST_CASE("the outputs of every dtype are compared as the expected ones lie") {
-  const BundledProgram golden = read_golden(std::string(ETSTREAM_GOLDEN_DIR) + "/every_dtype");
+  const BundledProgram golden = read_golden(kGoldenDir + "/every_dtype");
   std::vector<MethodTestSuite> suites = golden.method_test_suites;
   for (MethodTestCase& test_case : suites[0].test_cases) test_case.expected_outputs = test_case.inputs;
   const Example example(suites);

@@ -18,6 +18,7 @@
 #include "formats/pte/backends/backend_payload.h"
 #include "program_generated.h"
 #include "test_errors.h"
+#include "test_paths.h"
 
 namespace etstream::program_weights_test {
 namespace {
@@ -28,7 +29,7 @@ constexpr std::size_t kPayload = 2048;  // where the delegate's data is in the p
 constexpr std::size_t kPayloadSize = 720;
 constexpr std::size_t kGraph = 32;  // in the payload
 
-std::string delegated_program() { return content_of(ETSTREAM_GOLDEN_DIR "/delegated_program/program.pte"); }
+std::string delegated_program() { return content_of(kGoldenDir + "/delegated_program/program.pte"); }
 
 ProgramFile opened_program(const std::string& file) {
   auto program = ProgramFile::open(file_of(file), "m.pte");

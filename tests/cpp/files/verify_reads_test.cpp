@@ -7,6 +7,7 @@
 #include "etstream/inspect.h"
 #include "etstream/verify.h"
 #include "file_bytes.h"
+#include "test_paths.h"
 
 namespace etstream::verify_reads_test {
 namespace {
@@ -39,7 +40,7 @@ TEST_CASE("a bundle and the program in it are opened once each") {
 }
 
 TEST_CASE("files that are checked together are read no more often than alone, but for what they share") {
-  const std::string named_data = content_of(ETSTREAM_GOLDEN_DIR "/tensor_data/expected.ptd");
+  const std::string named_data = content_of(kGoldenDir + "/tensor_data/expected.ptd");
   const auto program = std::make_shared<CountedBytes>(real_program());
   const auto weights = std::make_shared<CountedBytes>(named_data);
   REQUIRE(verify(ByteSource(program), {ByteSource(weights)}));
@@ -51,9 +52,9 @@ TEST_CASE("files that are checked together are read no more often than alone, bu
 }
 
 TEST_CASE("what the delegates of a program ask for is read once, also where weights are to have it") {
-  const std::string bytes = content_of(ETSTREAM_GOLDEN_DIR "/delegated_program/program.pte");
+  const std::string bytes = content_of(kGoldenDir + "/delegated_program/program.pte");
   const auto named_data =
-      std::make_shared<CountedBytes>(content_of(ETSTREAM_GOLDEN_DIR "/tensor_data/expected.ptd"));
+      std::make_shared<CountedBytes>(content_of(kGoldenDir + "/tensor_data/expected.ptd"));
   const auto program = std::make_shared<CountedBytes>(bytes);
   REQUIRE(verify(ByteSource(program), {ByteSource(named_data)}));
   // The identifier is read once more to see that the kind is the expected one.

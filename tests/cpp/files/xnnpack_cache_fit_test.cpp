@@ -17,6 +17,7 @@
 #include "files/origins/made_program.h"
 #include "formats/pte/backends/made_xnnpack_payload.h"
 #include "test_errors.h"
+#include "test_paths.h"
 
 namespace etstream::xnnpack_cache_fit_test {
 namespace {
@@ -24,8 +25,8 @@ namespace {
 const std::string kMatrix = "7a3c06cfb2fbaf0c864167c11e30fda1f77447e3998d704800da475236c7d7d3";
 const std::string kBias = "0e46b0f0450941b9cf7ce388df558a92c5d042dae3f9a46a64c946ea56f25415";
 
-std::string program() { return content_of(ETSTREAM_GOLDEN_DIR "/delegated_program/program.pte"); }
-std::string cache() { return content_of(ETSTREAM_GOLDEN_DIR "/xnnpack_cache/cache.xpwc"); }
+std::string program() { return content_of(kGoldenDir + "/delegated_program/program.pte"); }
+std::string cache() { return content_of(kGoldenDir + "/xnnpack_cache/cache.xpwc"); }
 
 FileFindings found(const std::string& program, const std::vector<std::string>& others) {
   std::vector<ByteSource> files;

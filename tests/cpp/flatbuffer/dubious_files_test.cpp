@@ -27,6 +27,7 @@
 #include "program_generated.h"
 #include "random_schema.h"
 #include "test_errors.h"
+#include "test_paths.h"
 
 namespace etstream::dubious_files_test {
 namespace {
@@ -174,7 +175,7 @@ TEST_CASE("a program with a field that the schema lacks is read, with a warning,
 }
 
 std::string old_file(const std::string& name) {
-  return content_of(ETSTREAM_GOLDEN_DIR "/old_flatbuffers/" + name);
+  return content_of(kGoldenDir + "/old_flatbuffers/" + name);
 }
 
 TEST_CASE("files of flatbuffers before 25.12.19, whose tables of different sizes share vtables, are sound") {
@@ -339,7 +340,7 @@ TEST_CASE("of files with random damage exactly those are read that FlatBuffers' 
     std::string (*refusal)(const std::string&);
   };
   const std::string program = old_file("program.pte");
-  const std::string tensors = content_of(ETSTREAM_GOLDEN_DIR "/tensor_data/expected.ptd");
+  const std::string tensors = content_of(kGoldenDir + "/tensor_data/expected.ptd");
   const auto program_size = get_at<std::uint64_t>(program, 16);
   const auto tensors_size = get_at<std::uint64_t>(tensors, 16) + get_at<std::uint64_t>(tensors, 24);
   const Kind kinds[] = {

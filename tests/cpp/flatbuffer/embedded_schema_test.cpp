@@ -13,6 +13,7 @@
 #include "native_graph_bfbs_generated.h"
 #include "program_bfbs_generated.h"
 #include "segmented_bundle_bfbs_generated.h"
+#include "test_paths.h"
 #include "test_sources.h"
 #include "tosa_graph_bfbs_generated.h"
 #include "vulkan_graph_bfbs_generated.h"
@@ -24,7 +25,7 @@ namespace {
 template <class Binary>
 void check_against_flatc(const std::string& name) {
   CAPTURE(name);
-  const auto flatcs = ByteSource::file(std::string(ETSTREAM_FLATC_SCHEMA_DIR) + "/" + name + ".bfbs");
+  const auto flatcs = ByteSource::file(kFlatcSchemaDir + "/" + name + ".bfbs");
   REQUIRE(flatcs);
   const ByteSource embedded = ByteSource::memory(std::as_bytes(std::span(Binary::data(), Binary::size())));
   CHECK(text_of(embedded) == text_of(*flatcs));

@@ -13,6 +13,7 @@
 #include "flatbuffer/schema.h"
 #include "test_errors.h"
 #include "test_files.h"
+#include "test_paths.h"
 
 namespace etstream::schema_source_test {
 namespace {
@@ -44,7 +45,7 @@ TEST_CASE("a schema is compiled to what flatc makes of it") {
   using Binary = bundled_program::BundledProgramBinarySchema;
   const auto flatc = Schema::from_binary(std::as_bytes(std::span(Binary::data(), Binary::size())));
   REQUIRE(flatc);
-  CHECK(described(schema_at(ETSTREAM_SCHEMA_DIR "/bundled_program.fbs")) == described(*flatc));
+  CHECK(described(schema_at(kSchemaDir + "/bundled_program.fbs")) == described(*flatc));
 }
 
 TEST_CASE("force_align is kept, also where FlatBuffers 2.0.8 would not take data for it") {
@@ -70,7 +71,7 @@ TEST_CASE("included schemas are found next to the file, in the folders, and next
 
 TEST_CASE("a binary schema is given as it is") {
   const TemporaryFolder folder;
-  const auto binary = compile_schema(ETSTREAM_SCHEMA_DIR "/program.fbs");
+  const auto binary = compile_schema(kSchemaDir + "/program.fbs");
   REQUIRE(binary);
   put_file(folder / "s", {reinterpret_cast<const char*>(binary->data()), binary->size()});
   CHECK((compile_schema(folder / "s").value() == *binary));

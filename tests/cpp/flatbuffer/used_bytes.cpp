@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "test_paths.h"
 #include "used_bytes.h"
 
 #include <doctest/doctest.h>
@@ -78,8 +79,8 @@ std::vector<bool> used_bytes(const std::string& flatbuffer, const std::string& s
   flatbuffers::IDLOptions options;
   options.binary_schema_builtins = true;
   flatbuffers::Parser parser(options);
-  const char* folders[] = {ETSTREAM_SCHEMA_DIR, nullptr};
-  const std::string text = content_of(ETSTREAM_SCHEMA_DIR "/" + schema);
+  const char* folders[] = {kSchemaDir.c_str(), nullptr};
+  const std::string text = content_of(kSchemaDir + "/" + schema);
   REQUIRE_MESSAGE(parser.Parse(text.c_str(), folders), parser.error_);
   parser.Serialize();
   return Walk(flatbuffer, *reflection::GetSchema(parser.builder_.GetBufferPointer())).used();

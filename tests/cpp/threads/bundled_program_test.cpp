@@ -6,6 +6,7 @@
 #include "etstream/bundled_program_file.h"
 #include "etstream/inspect.h"
 #include "file_bytes.h"
+#include "test_paths.h"
 
 namespace etstream::bundled_program_test {
 namespace {
@@ -53,7 +54,7 @@ std::string all_of(const BundledProgramFile& bundle) {
 }
 
 TEST_CASE("one open bundle is read by eight threads at once, and each reads what one alone does") {
-  auto file = ByteSource::file(ETSTREAM_GOLDEN_DIR "/sorted_suites_of_a_real_program/expected.bpte");
+  auto file = ByteSource::file(kGoldenDir + "/sorted_suites_of_a_real_program/expected.bpte");
   REQUIRE(file);
   const auto bundle = BundledProgramFile::open(*file);
   REQUIRE(bundle);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/flatbuffer_text.h"
+#include "test_paths.h"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +13,7 @@ namespace etstream::flatbuffer_text_test {
 namespace {
 
 TEST_CASE("many threads compile and decompile with one schema, also where JSON is wrong") {
-  const auto schema = FlatbufferText::open(ETSTREAM_SCHEMA_DIR "/bundled_program.fbs");
+  const auto schema = FlatbufferText::open(kSchemaDir + "/bundled_program.fbs");
   REQUIRE_MESSAGE(schema, schema.error().message);
   constexpr int kThreads = 8;
   std::atomic<int> right = 0;

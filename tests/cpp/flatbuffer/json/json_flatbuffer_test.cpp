@@ -25,6 +25,7 @@
 #include "golden_bundles.h"
 #include "program_bfbs_generated.h"
 #include "test_errors.h"
+#include "test_paths.h"
 #include "test_sources.h"
 
 namespace etstream::json_flatbuffer_test {
@@ -57,7 +58,7 @@ std::vector<RealFile> real_files() {
                    read_file(folder + "/expected.bpte")});
     add_program(folder + "/program.pte");
   }
-  add_program(std::string(ETSTREAM_GOLDEN_DIR) + "/../../examples/model.pte");
+  add_program(kExamplesDir + "/model.pte");
   return out;
 }
 

@@ -12,12 +12,13 @@
 #include "etstream/bundled_program.h"
 #include "golden_bundles.h"
 #include "test_errors.h"
+#include "test_paths.h"
 #include "test_sources.h"
 
 namespace etstream::bundled_program_check_test {
 namespace {
 
-BundledProgram good_bundle() { return read_golden(ETSTREAM_GOLDEN_DIR "/sorted_suites_of_a_real_program"); }
+BundledProgram good_bundle() { return read_golden(kGoldenDir + "/sorted_suites_of_a_real_program"); }
 
 MethodTestSuite& count(BundledProgram& bundle) { return bundle.method_test_suites[0]; }
 MethodTestSuite& scale(BundledProgram& bundle) { return bundle.method_test_suites[1]; }

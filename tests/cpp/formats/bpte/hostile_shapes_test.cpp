@@ -15,6 +15,7 @@
 #include "flatbuffer/flatbuffer_view.h"
 #include "flatbuffer/schema.h"
 #include "test_errors.h"
+#include "test_paths.h"
 
 namespace etstream::hostile_shapes_test {
 namespace {
@@ -26,7 +27,7 @@ using Values = flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<bp::V
 using Case = flatbuffers::Offset<bp::BundledMethodTestCase>;
 
 std::string golden_program() {
-  return content_of(ETSTREAM_GOLDEN_DIR "/sorted_suites_of_a_real_program/program.pte");
+  return content_of(kGoldenDir + "/sorted_suites_of_a_real_program/program.pte");
 }
 
 /// Ends a bundle of one suite, "scale", of the golden program.

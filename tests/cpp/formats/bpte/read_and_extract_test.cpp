@@ -15,6 +15,7 @@
 #include "flatbuffer/json/generate_text.h"
 #include "golden_bundles.h"
 #include "test_errors.h"
+#include "test_paths.h"
 
 namespace etstream::read_and_extract_test {
 namespace {
@@ -270,8 +271,8 @@ TEST_CASE("a bundle in flatc's order of objects has other bytes and the same des
   options.strict_json = true;
   options.force_defaults = false;
   flatbuffers::Parser parser(options);
-  const char* folders[] = {ETSTREAM_SCHEMA_DIR, nullptr};
-  REQUIRE(parser.Parse(content_of(ETSTREAM_SCHEMA_DIR "/bundled_program.fbs").c_str(), folders));
+  const char* folders[] = {kSchemaDir.c_str(), nullptr};
+  REQUIRE(parser.Parse(content_of(kSchemaDir + "/bundled_program.fbs").c_str(), folders));
   int others = 0;
   for (const std::string& folder : golden_folders()) {
     if (folder.ends_with("every_value_kind")) continue;  // flatc's JSON has no NaN, and rounds doubles

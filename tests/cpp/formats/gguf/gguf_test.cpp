@@ -9,6 +9,7 @@
 
 #include "core/base/text.h"
 #include "test_errors.h"
+#include "test_paths.h"
 #include "test_sources.h"
 #include "test_tensor_files.h"
 
@@ -65,7 +66,7 @@ GgufFile opened(const std::string& file) {
 }
 
 TEST_CASE("what gguf-py wrote is read") {
-  const auto source = ByteSource::file(ETSTREAM_GOLDEN_DIR "/gguf/expected.gguf");
+  const auto source = ByteSource::file(kGoldenDir + "/gguf/expected.gguf");
   REQUIRE_MESSAGE(source, source.error().message);
   const auto file = open_gguf(*source);
   REQUIRE_MESSAGE(file, file.error().message);

@@ -10,6 +10,7 @@
 #include "file_bytes.h"
 #include "flat_tensor_generated.h"
 #include "test_errors.h"
+#include "test_paths.h"
 
 namespace etstream::tensor_data_file_test {
 namespace {
@@ -18,7 +19,7 @@ namespace ft = etstream::flat_tensor;
 
 constexpr std::size_t kHeader = 8;
 
-std::string real_tensor_data() { return content_of(ETSTREAM_GOLDEN_DIR "/tensor_data/expected.ptd"); }
+std::string real_tensor_data() { return content_of(kGoldenDir + "/tensor_data/expected.ptd"); }
 
 ft::FlatTensor* root_of(std::string& file) { return ft::GetMutableFlatTensor(file.data()); }
 

@@ -19,6 +19,7 @@
 #include "file_bytes.h"
 #include "test_errors.h"
 #include "test_files.h"
+#include "test_paths.h"
 #include "test_sources.h"
 
 namespace etstream {
@@ -27,14 +28,14 @@ namespace {
 using Replacements = std::vector<std::pair<std::string_view, std::string_view>>;
 
 Result<ProgramSchema> changed_schema(const TemporaryFolder& folder, const Replacements& replacements) {
-  std::string schema = content_of(ETSTREAM_SCHEMA_DIR "/program.fbs");
+  std::string schema = content_of(kSchemaDir + "/program.fbs");
   for (const auto& [from, to] : replacements) {
     const std::size_t at = schema.find(from);
     REQUIRE(at != std::string::npos);
     schema.replace(at, from.size(), to);
   }
   std::ofstream(folder / "program.fbs") << schema;
-  std::filesystem::copy(ETSTREAM_SCHEMA_DIR "/scalar_type.fbs", folder / "scalar_type.fbs",
+  std::filesystem::copy(kSchemaDir + "/scalar_type.fbs", folder / "scalar_type.fbs",
                         std::filesystem::copy_options::overwrite_existing);
   return ProgramSchema::load(folder / "program.fbs");
 }

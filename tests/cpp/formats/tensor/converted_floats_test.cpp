@@ -16,6 +16,7 @@
 #include "formats/tensor/float_formats.h"
 #include "test_errors.h"
 #include "test_files.h"
+#include "test_paths.h"
 #include "test_sources.h"
 #include "test_tensor_files.h"
 
@@ -125,7 +126,7 @@ TEST_CASE("the bits of a NaN are torch's") {
 }
 
 TEST_CASE("all types become what torch makes of them") {
-  const auto file = ByteSource::file(ETSTREAM_GOLDEN_DIR "/float_conversions/expected.safetensors");
+  const auto file = ByteSource::file(kGoldenDir + "/float_conversions/expected.safetensors");
   REQUIRE_MESSAGE(file, file.error().message);
   const auto tensors = open_safetensors(*file);
   REQUIRE_MESSAGE(tensors, tensors.error().message);

@@ -18,6 +18,7 @@
 #include "formats/torch/torch_types.h"
 #include "formats/torch/unpickler.h"
 #include "test_errors.h"
+#include "test_paths.h"
 #include "test_sources.h"
 #include "test_torch_files.h"
 
@@ -57,7 +58,7 @@ std::string names_in(const std::string& value) {
 }
 
 ByteSource golden(const std::string& name) {
-  auto file = ByteSource::file(ETSTREAM_GOLDEN_DIR "/torch_files/" + name);
+  auto file = ByteSource::file(kGoldenDir + "/torch_files/" + name);
   REQUIRE_MESSAGE(file, file.error().message);
   return std::move(file).value();
 }

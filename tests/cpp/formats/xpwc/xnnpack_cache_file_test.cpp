@@ -14,6 +14,7 @@
 #include "etstream/inspect.h"
 #include "file_bytes.h"
 #include "test_errors.h"
+#include "test_paths.h"
 
 namespace etstream::xnnpack_cache_file_test {
 namespace {
@@ -54,7 +55,7 @@ std::string told(const std::string& bytes) {
 }
 
 TEST_CASE("a cache that ExecuTorch wrote has the weights under the keys of filter and bias") {
-  const std::string bytes = content_of(ETSTREAM_GOLDEN_DIR "/xnnpack_cache/cache.xpwc");
+  const std::string bytes = content_of(kGoldenDir + "/xnnpack_cache/cache.xpwc");
   const XnnpackCacheFile file = opened(bytes);
   CHECK(told(bytes) == "");
   REQUIRE(file.entries().size() == 1);

@@ -12,13 +12,14 @@
 #include "file_bytes.h"
 #include "formats/pte/backends/named_data_uses.h"
 #include "test_errors.h"
+#include "test_paths.h"
 #include "test_sources.h"
 
 namespace etstream::data_requests_test {
 namespace {
 
 TEST_CASE("an error of reading the data of a delegate is passed on, as it is none of the data") {
-  const std::string bytes = content_of(ETSTREAM_GOLDEN_DIR "/delegated_program/program.pte");
+  const std::string bytes = content_of(kGoldenDir + "/delegated_program/program.pte");
   // XNNPACK's header is where the data begins.
   const std::size_t data = bytes.find("XH00");
   REQUIRE(data != std::string::npos);
