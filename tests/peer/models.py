@@ -10,6 +10,7 @@ DIR/mobilenet_v2.pte --cases DIR/cases.json` has to write.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
 import importlib.metadata
 import pickle
@@ -411,15 +412,18 @@ def cached(name: str, cache: Path) -> CachedModel:
 
 
 def make_once(folder: Path, fill: Callable[[Path], None]) -> None:
-    """Makes `folder`, which is filled under another name first, unless it is there."""
-    if folder.is_dir():
-        return
+    """Makes `folder`, which is filled under another name first, unless it is there. One process makes it, and others
+    wait for it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        fresh = Path(scratch) / folder.name
-        fresh.mkdir()
-        fill(fresh)
-        fresh.rename(folder)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.is_dir():
+            return
+        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+            fresh = Path(scratch) / folder.name
+            fresh.mkdir()
+            fill(fresh)
+            fresh.rename(folder)
 
 
 def _save(name: str, folder: Path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import re
 import subprocess
 import sys
@@ -102,14 +103,17 @@ class RunBundle:
 def build(python: str = sys.executable) -> RunBundle:
     """Builds the program, and the tests of the code that it stands on."""
     script = Path(__file__).with_name("build_cpp")
-    built = subprocess.run(
-        [str(script), python],
-        check=False,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=_BUILD_TIMEOUT_SECONDS,
-    )
+    with (BUILD / "run_bundle.lock").open("w") as lock:
+        # Two processes of tests must not build at once.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        built = subprocess.run(
+            [str(script), python],
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_BUILD_TIMEOUT_SECONDS,
+        )
     assert built.returncode == 0, built.stdout[-5000:]
     return RunBundle(BUILD / "bin" / "run_bundle")
 
