@@ -2,8 +2,7 @@
 //
 // Runs a command with its large blocks of memory in a file, such as the export of a model that is larger than
 // the machine's memory. The command needs no change: a preloaded library serves malloc and related functions
-// in the command and in all processes that it starts. For Linux; never run on macOS, where run_out_of_core()
-// fails (kUnsupported).
+// in the command and in all processes that it starts. For Linux.
 //
 //   etstream::OutOfCoreOptions options{.library = "/usr/lib/etstream/libetstream_heap.so"};
 //   etstream::OutOfCoreUse use;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Measures the memory that a command uses: by phase, by process, and over time. For Linux; on macOS
-// run_profiled() fails (kUnsupported), but profiles can be read.
+// Measures the memory that a command uses: by phase, by process, and over time. For Linux; other
+// systems can only read and compare profiles.
 //
 //   etstream::Profile profile;
 //   auto ended = etstream::run_profiled({"python3", "export.py"}, profile);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Marks a phase of a program that `etstream profile` or run_profiled() runs.
+// Marks a phase of a program that `etstream profile` or run_profiled() runs. For Linux.
 //
 //   const etstream::ProfiledPhase phase("lower");  // up to the end of its block
 #pragma once

@@ -20,7 +20,9 @@ void require_other_command(const ChosenCommand& chosen, const std::vector<std::s
 }
 
 std::filesystem::path installed_folder() {
-  return (own_program().parent_path() / ETSTREAM_HEAP_FOLDER).lexically_normal();
+  std::error_code failed;
+  const auto own_program = std::filesystem::read_symlink("/proc/self/exe", failed);
+  return (own_program.parent_path() / ETSTREAM_HEAP_FOLDER).lexically_normal();
 }
 
 Error not_run(ChosenCommand& chosen, Error error) {

@@ -36,7 +36,4 @@ void add_inputs_of(const std::vector<std::string>& command);
 /// Counts processes: "1 process", "2 processes"
 [[nodiscard]] std::string count_processes(std::size_t n);
 
-/// Returns the file that this process runs, with links followed; empty if the system doesn't tell.
-[[nodiscard]] std::filesystem::path own_program();
-
 }  // namespace etstream::cli

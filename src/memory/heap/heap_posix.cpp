@@ -169,14 +169,13 @@ std::uint32_t Heap::granule_of(const void* block) const noexcept {
                                     kGranule);
 }
 
-Range Heap::find_block(const void* address) noexcept {
-  const std::uint32_t first = granule_of(address);
-  const Locked locked(lock_);
-  return address_of(first) == address ? table_.block(first) : Range{};
-}
-
 Range Heap::block_at(const void* block) noexcept {
-  const Range found = find_block(block);
+  const std::uint32_t first = granule_of(block);
+  Range found;
+  if (address_of(first) == block) {
+    const Locked locked(lock_);
+    found = table_.block(first);
+  }
   if (!found) {
     say("a pointer that is freed, resized or asked for its size is not the beginning of a block");
     ::abort();
@@ -331,11 +330,6 @@ int Heap::back_with_more(Range& range, Range& fresh) noexcept {
 std::size_t Heap::usable_size(const void* block) noexcept {
   const InUse use(*this);
   return block_at(block).granules * kGranule;
-}
-
-std::size_t Heap::size_of_any(const void* address) noexcept {
-  const InUse use(*this);
-  return find_block(address).granules * kGranule;
 }
 
 bool Heap::resize(void* block, std::size_t size) noexcept {

@@ -63,8 +63,6 @@ class Heap {
   }
   /// Returns how many bytes of a block may be used.
   [[nodiscard]] std::size_t usable_size(const void* block) noexcept;
-  /// Returns the same for any address that it owns: 0 if no block begins there.
-  [[nodiscard]] std::size_t size_of_any(const void* address) noexcept;
   /// Makes a block larger or smaller in its place, if that is possible.
   [[nodiscard]] bool resize(void* block, std::size_t size) noexcept;
   /// Frees a block. Ends the process with a message if no block begins there.
@@ -97,8 +95,6 @@ class Heap {
   [[nodiscard]] std::byte* address_of(std::uint32_t granule) const noexcept;
   [[nodiscard]] std::uint32_t granule_of(const void* block) const noexcept;
   [[nodiscard]] FilePart part_of(Range range) const noexcept;
-  /// Returns the block that begins at an address, or an empty range.
-  [[nodiscard]] Range find_block(const void* address) noexcept;
   /// Returns the block that begins at an address. Ends the process if there is none.
   [[nodiscard]] Range block_at(const void* block) noexcept;
   /// Returns whether this is the process that the heap was made for, and not a fork without the handlers.

@@ -36,7 +36,7 @@ class PageMap {
   [[nodiscard]] std::uint64_t resident_bytes(FilePart part) const noexcept;
 
  private:
-  [[maybe_unused]] int file_ = -1;  // on Linux
+  int file_ = -1;
 };
 
 /// Returns whether the system tells how much of the heap is in memory. Otherwise no limit can be kept.

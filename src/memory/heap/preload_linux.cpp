@@ -6,19 +6,25 @@
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 
 #include "memory/heap/environment.h"
 #include "memory/heap/heap_posix.h"
 #include "memory/heap/in_use_posix.h"
 #include "memory/heap/malloc_rules.h"
-#include "memory/heap/open_heap_posix.h"
+#include "memory/heap/pages.h"
 #include "memory/heap/python_arenas_posix.h"
 #include "memory/heap/report_use_posix.h"
+#include "memory/heap/say.h"
 
 namespace etstream::heap {
 
@@ -66,6 +72,32 @@ void keep_free_memory([[maybe_unused]] std::size_t smallest_served) {
     ::mallopt(M_TRIM_THRESHOLD, kMostKept);
   }
 #endif
+}
+
+/// Opens the heap as the environment says, or reports why it can't be opened. Returns the smallest size that
+/// it serves, or kNever if it is not open.
+std::size_t open_heap() {
+  const auto number = [](const char* name, std::uint64_t otherwise) {
+    const char* const text = std::getenv(name);
+    if (text != nullptr) std::from_chars(text, text + std::strlen(text), otherwise);
+    return otherwise;
+  };
+  const char* const folder = std::getenv(kFolderVariable);
+  if (folder == nullptr) return kNever;
+  const std::uint64_t limit = number(kLimitVariable, 0);
+  const SpillError failed = the_heap.open({folder, limit});
+  if (failed) {
+    const bool has_limit = failed.limit.name != nullptr;
+    say("large blocks of process ", static_cast<std::uint64_t>(::getpid()), " stay in memory, not in ",
+        folder, ": ", failed.reason != nullptr ? failed.reason : reason_of(failed.code),
+        has_limit ? " (" : "", has_limit ? failed.limit.name : "", has_limit ? ")" : "");
+    return kNever;
+  }
+  if (limit != 0 && !can_keep_limit()) {
+    say("the limit of process ", static_cast<std::uint64_t>(::getpid()),
+        " is not kept: /proc does not tell what it has in memory");
+  }
+  return std::max<std::size_t>(number(kFromVariable, kDefaultFrom), kGranule);
 }
 
 /// Returns the smallest size that the heap is going to serve.

@@ -61,26 +61,12 @@ class SpillFile {
   void end_writing(FilePart part) const noexcept;
 
  private:
-  /// Writes zeros to a part. Returns 0, or errno's value.
-  int write_zeros(FilePart part) const noexcept;
-  /// Makes a part a hole. Returns false if that is impossible.
-  [[nodiscard]] bool punch(FilePart part) const noexcept;
+  /// Writes zeros to a part, up to the first error.
+  void write_zeros(FilePart part) const noexcept;
 
   int descriptor_ = -1;
   std::uint64_t device_ = 0;
   std::uint64_t inode_ = 0;
 };
-
-/// Functions of spill_file_linux.cpp and spill_file_apple.cpp, beside some members of SpillFile.
-namespace spill_system {
-
-/// The lowest number that move_up() chooses.
-extern const int kLowestDescriptor;
-/// Prepares an empty file for the heap, or refuses it because of its file system.
-[[nodiscard]] SpillError prepare_empty(int descriptor) noexcept;
-/// Refuses a file of its final size if its file system can't reserve room for parts of it.
-[[nodiscard]] SpillError prepare_sized(int descriptor) noexcept;
-
-}  // namespace spill_system
 
 }  // namespace etstream::heap

@@ -6,12 +6,37 @@
 #include <linux/magic.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 
 namespace etstream::heap {
 namespace {
+
+/// The lowest number that move_up() chooses.
+constexpr int kLowestDescriptor = 500;
+
+/// Opens a file without a name. If the file system can't, the file has a name for a moment.
+int make_unnamed(const char* folder) {
+  const int made = ::open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (made >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return made;
+  std::array<char, 4096> path{};
+  const int length = std::snprintf(path.data(), path.size(), "%s/.etstream-heap-XXXXXX", folder);
+  if (length < 0 || static_cast<std::size_t>(length) >= path.size()) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  const int named = ::mkostemp(path.data(), O_CLOEXEC);
+  if (named >= 0) ::unlink(path.data());
+  return named;
+}
 
 bool is_in_memory(int descriptor) {
   struct statfs found {};
@@ -36,37 +61,74 @@ int allocate(int descriptor, int mode, FilePart part) {
   return 0;
 }
 
-}  // namespace
-
-namespace spill_system {
-
-const int kLowestDescriptor = 500;
-
-SpillError prepare_empty(int descriptor) noexcept {
+/// Prepares an empty file for the heap, or refuses it because of its file system.
+SpillError prepare(int descriptor, std::uint64_t size) {
   if (is_in_memory(descriptor)) return {EINVAL, "it is in memory itself (tmpfs)"};
   write_in_place(descriptor);
-  return {};
-}
-
-SpillError prepare_sized(int descriptor) noexcept {
+  // Otherwise ftruncate() would raise SIGXFSZ.
+  ::rlimit largest{};
+  if (::getrlimit(RLIMIT_FSIZE, &largest) == 0 && largest.rlim_cur < size) {
+    return {EFBIG, "files may not be so large", {"ulimit -f", largest.rlim_cur, size}};
+  }
+  if (::ftruncate(descriptor, static_cast<off_t>(size)) != 0) return {errno, nullptr};
   const int failed = allocate(descriptor, 0, {.size = 1});
   if (failed == EOPNOTSUPP) return {failed, "its file system can't reserve room (fallocate)"};
   return {failed, nullptr};
 }
 
-}  // namespace spill_system
+}  // namespace
+
+int move_up(int descriptor) noexcept {
+  const int moved = ::fcntl(descriptor, F_DUPFD_CLOEXEC, kLowestDescriptor);
+  if (moved < 0) return descriptor;
+  ::close(descriptor);
+  return moved;
+}
+
+SpillError SpillFile::open(const char* folder, std::uint64_t size) noexcept {
+  const int made = make_unnamed(folder);
+  if (made < 0) return {errno, nullptr};
+  const SpillError failed = prepare(made, size);
+  struct stat found {};
+  if (failed || ::fstat(made, &found) != 0) {
+    ::close(made);
+    return failed;
+  }
+  descriptor_ = move_up(made);
+  device_ = static_cast<std::uint64_t>(found.st_dev);
+  inode_ = found.st_ino;
+  return {};
+}
+
+void SpillFile::close() noexcept {
+  if (is_intact()) ::close(descriptor_);
+  descriptor_ = -1;
+}
+
+bool SpillFile::is_intact() const noexcept {
+  struct stat found {};
+  return is_open() && ::fstat(descriptor_, &found) == 0 &&
+         static_cast<std::uint64_t>(found.st_dev) == device_ && found.st_ino == inode_;
+}
 
 int SpillFile::reserve(FilePart part) const noexcept {
   constexpr std::size_t kMostWritten = 4 << 20;
   const int failed = allocate(descriptor_, 0, part);
   // Zeros that are written at once lie in large groups of pages. Those cost a fifth of pages that are read
   // one by one when they are touched. Larger parts may never be used whole.
-  if (failed == 0 && part.size <= kMostWritten) static_cast<void>(write_zeros(part));
+  if (failed == 0 && part.size <= kMostWritten) write_zeros(part);
   return failed;
 }
 
-bool SpillFile::punch(FilePart part) const noexcept {
-  return allocate(descriptor_, FALLOC_FL_PUNCH_HOLE, part) == 0;
+int SpillFile::map(FilePart part, bool shared) const noexcept {
+  const int flags = MAP_FIXED | (shared ? MAP_SHARED : MAP_PRIVATE | MAP_NORESERVE);
+  void* const mapped =
+      ::mmap(part.address, part.size, PROT_READ | PROT_WRITE, flags, descriptor_, part.offset);
+  return mapped == MAP_FAILED ? errno : 0;
+}
+
+void SpillFile::empty(FilePart part) const noexcept {
+  if (allocate(descriptor_, FALLOC_FL_PUNCH_HOLE, part) != 0) write_zeros(part);
 }
 
 void SpillFile::begin_writing(FilePart part) const noexcept {
@@ -80,6 +142,19 @@ void SpillFile::end_writing(FilePart part) const noexcept {
   const auto size = static_cast<off_t>(part.size);
   static_cast<void>(::sync_file_range(descriptor_, part.offset, size, kAll));
   static_cast<void>(::posix_fadvise(descriptor_, part.offset, size, POSIX_FADV_DONTNEED));
+}
+
+void SpillFile::write_zeros(FilePart part) const noexcept {
+  static constinit std::array<std::byte, 1 << 20>
+      zeros{};  // if it were const, the library's file would hold it
+  while (part.size != 0) {
+    const std::size_t length = std::min(part.size, zeros.size());
+    const ::ssize_t written = ::pwrite(descriptor_, zeros.data(), length, part.offset);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    part.offset += written;
+    part.size -= static_cast<std::size_t>(written);
+  }
 }
 
 }  // namespace etstream::heap

@@ -305,14 +305,10 @@ TEST_CASE("a block is aligned, as large as it was asked for, and zeros where the
 /// Returns whether most pages behind it are in memory. A few may be in any case: the kernel has them in
 /// groups.
 bool is_in_memory(unsigned char* block, std::size_t size) {
-#if defined(__APPLE__)
-  using Page = char;
-#else
-  using Page = unsigned char;
-#endif
-  std::vector<Page> pages(size / page_size());
+  std::vector<unsigned char> pages(size / page_size());
   REQUIRE(::mincore(block, size, pages.data()) == 0);
-  const auto count = std::count_if(pages.begin(), pages.end(), [](Page page) { return (page & 1) != 0; });
+  const auto count =
+      std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
   return static_cast<std::size_t>(count) > pages.size() / 2;
 }
 
@@ -523,7 +519,6 @@ TEST_CASE("blocks stay private copies where a heap is opened again, and new ones
   heap->release(more);
 }
 
-#if defined(__linux__)  // others have no such child
 TEST_CASE("a child that came to be without the handlers of a fork has a file of its own for new blocks") {
   const auto heap = open_heap();
   unsigned char* const block = allocate(*heap, 8 * kMiB);
@@ -544,8 +539,6 @@ TEST_CASE("a child that came to be without the handlers of a fork has a file of 
   heap->release(more);
   heap->release(block);
 }
-
-#endif
 
 TEST_CASE("blocks of 1 MiB and more are told while they are in use") {
   const auto use = std::make_unique<ProcessUse>();
@@ -575,18 +568,6 @@ TEST_CASE("blocks of 1 MiB and more are told while they are in use") {
   heap->release(older);
 }
 
-TEST_CASE("the size of any address is that of the block that begins there, or nothing") {
-  const auto heap = open_heap();
-  unsigned char* const block = allocate(*heap, kMiB);
-  CHECK(heap->size_of_any(block) == kMiB);
-  for (const std::size_t inside : {std::size_t{1}, std::size_t{kGranule}, kMiB - 1}) {
-    CHECK(heap->size_of_any(block + inside) == 0);
-  }
-  heap->release(block);
-  CHECK(heap->size_of_any(block) == 0);
-}
-
-#if defined(__linux__)
 TEST_CASE("a part of the file that was emptied is zeros, whether or not the file system can make holes") {
   for (const bool can : {true, false}) {
     CAPTURE(can);
@@ -821,8 +802,6 @@ TEST_CASE("blocks lie in $TMPDIR or /var/tmp if no folder is given") {
 TEST_CASE("the largest group of pages is as large as what a page of page-table entries maps") {
   CHECK(largest_group() == (page_size() == 4096 ? 2 * kMiB : page_size() / 8 * page_size()));
 }
-
-#endif
 
 TEST_CASE("zeros are zeros where a freed block was locked in memory") {
   const auto heap = open_heap();

@@ -2,25 +2,20 @@
 #include "etstream/profile.h"
 
 #include <doctest/doctest.h>
-
-#include <algorithm>
-#include <string>
-#include <utility>
-#include <vector>
-
-#if defined(__linux__)
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <csignal>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "memory/profile/block_watch.h"
-#endif
-
 #include "memory/profile/memory_series.h"
 #include "memory/profile/phase_log.h"
 #include "memory/profile/phase_profiles.h"
@@ -393,7 +388,6 @@ TEST_CASE("a process has to grow by 64 MiB, or by 2 %, to be worth a look") {
   CHECK(step_over(std::uint64_t{50} << 40) == std::uint64_t{1} << 40);
 }
 
-#if defined(__linux__)
 TEST_CASE("there is no profile of no command") {
   Profile profile;
   CHECK(error_of(run_profiled({}, profile)) == "kInvalidArgument: there is no command to run");
@@ -463,7 +457,6 @@ TEST_CASE("a process that has ended is one, however long its parent does not wai
   CHECK(watch.has_seen(child));
   CHECK(!watch.runs(child));
 }
-#endif
 
 TEST_CASE("what jumps added counts for the innermost line that is the user's own") {
   Profile profile;

@@ -13,26 +13,15 @@
 #include "core/base/try.h"
 #include "memory/heap/environment.h"
 #include "memory/heap/heap_posix.h"
+#include "memory/heap/shared_tree_use_linux.h"
 #include "memory/heap/spill_folder.h"
 #include "memory/process/command.h"
-
-#if defined(__linux__)
-#include "memory/heap/shared_tree_use_linux.h"
 #include "memory/process/process_figures.h"
-#endif
 
 namespace etstream {
 namespace {
 
-#if defined(__APPLE__)
-constexpr const char* kPreloadVariable = "DYLD_INSERT_LIBRARIES";
-constexpr const char* kSeparators = ":";
-constexpr const char* kSeparatorNames = "a colon";
-#else
 constexpr const char* kPreloadVariable = "LD_PRELOAD";
-constexpr const char* kSeparators = " :";
-constexpr const char* kSeparatorNames = "a space or a colon";
-#endif
 
 Result<std::string> usable_folder(const OutOfCoreOptions& options) {
   ETSTREAM_ASSIGN(std::string folder, heap::spill_folder(options.spill_folder));
@@ -67,9 +56,10 @@ Result<void> set_environment(const OutOfCoreOptions& options) {
     return Error{ErrorCode::kInvalidArgument,
                  text("there is no {}, which serves the blocks", quote(options.library)), errno};
   }
-  if (options.library.find_first_of(kSeparators) != std::string::npos) {
-    return make_error(ErrorCode::kInvalidArgument, "the path of {} has {}, which {} can't have",
-                      quote(options.library), kSeparatorNames, kPreloadVariable);
+  if (options.library.find_first_of(" :") != std::string::npos) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "the path of {} has a space or a colon, which {} can't have", quote(options.library),
+                      kPreloadVariable);
   }
   const char* const before = std::getenv(kPreloadVariable);
   const std::string preloaded =
@@ -91,17 +81,6 @@ Result<void> prepare(const std::vector<std::string>& command, const OutOfCoreOpt
   options.without_heap(set.error());
   return {};
 }
-
-}  // namespace
-
-Error become_out_of_core(const std::vector<std::string>& command, const OutOfCoreOptions& options) {
-  if (auto prepared = prepare(command, options); !prepared) return std::move(prepared).error();
-  return become(command);
-}
-
-#if defined(__linux__)
-
-namespace {
 
 /// Watches the heaps of a command's processes.
 class HeapWatch {
@@ -160,6 +139,11 @@ class HeapWatch {
 
 }  // namespace
 
+Error become_out_of_core(const std::vector<std::string>& command, const OutOfCoreOptions& options) {
+  if (auto prepared = prepare(command, options); !prepared) return std::move(prepared).error();
+  return become(command);
+}
+
 Result<CommandEnd> run_out_of_core(const std::vector<std::string>& command, const OutOfCoreOptions& options,
                                    OutOfCoreUse& use) {
   ETSTREAM_TRY(prepare(command, options));
@@ -171,16 +155,5 @@ Result<CommandEnd> run_out_of_core(const std::vector<std::string>& command, cons
   watch.add_counts();
   return end;
 }
-
-#else
-
-Result<CommandEnd> run_out_of_core(const std::vector<std::string>& /*command*/,
-                                   const OutOfCoreOptions& /*options*/, OutOfCoreUse& /*use*/) {
-  return with_advice(
-      make_error(ErrorCode::kUnsupported, "what a command takes of memory is told on Linux alone"),
-      {"run it without the report"});
-}
-
-#endif
 
 }  // namespace etstream
