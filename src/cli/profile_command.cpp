@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream profile [--json F] [--html F] [--trace F] [--fail-above LIMIT]... [--executorch] [--callers]
-//     [--memray F] [--compare BEFORE.json [--markdown F]] -- COMMAND...
+// etstream profile [--json F] [--html F] [--fail-above LIMIT]... [--executorch] [--callers]
+//     [--compare BEFORE.json [--markdown F]] -- COMMAND...
 // etstream profile --phase NAME -- COMMAND...
 // etstream profile --compare BEFORE.json AFTER.json [--html F] [--markdown F] [--fail-above LIMIT]...
 //
@@ -46,14 +46,12 @@ struct ProfileArguments {
   std::vector<std::string> misplaced;
   std::string json;
   std::string html;
-  std::string trace;
   std::string markdown;
   std::string phase;
   std::vector<std::string> fail_above;
   std::vector<Limit> limits;
   bool executorch = false;
   bool callers = false;
-  std::string memray;
   std::vector<std::string> compare;
 };
 
@@ -77,8 +75,7 @@ class Reports {
 Result<void> check_reports(const ProfileArguments& arguments, const std::vector<std::string>& command) {
   if (!command.empty()) add_inputs_of(command);
   std::vector<Output> outputs;
-  for (const std::string& path :
-       {arguments.json, arguments.html, arguments.trace, arguments.markdown, arguments.memray}) {
+  for (const std::string& path : {arguments.json, arguments.html, arguments.markdown}) {
     if (!path.empty()) outputs.push_back({.path = path});
   }
   return check_outputs(outputs, {});
@@ -146,7 +143,6 @@ Result<void> report(const ReadProfile& measured, const ReadProfile* before, cons
   const Profile* const earlier = before != nullptr ? &before->profile : nullptr;
   Reports reports;
   if (!arguments.json.empty()) reports.add(arguments.json, measured.json + "\n");
-  if (!arguments.trace.empty()) reports.add(arguments.trace, json_text(profile_trace(profile)) + "\n");
   if (earlier != nullptr && !arguments.markdown.empty())
     reports.add(arguments.markdown, comparison_markdown(*earlier, profile));
   if (!arguments.html.empty()) {
@@ -165,7 +161,7 @@ Result<void> report(const ReadProfile& measured, const ReadProfile* before, cons
 
 /// Makes Python import, before any other module, the code that reports what `arguments` ask for.
 Result<void> have_python_tell(const ProfileArguments& arguments) {
-  if (!arguments.executorch && !arguments.callers && arguments.memray.empty()) return {};
+  if (!arguments.executorch && !arguments.callers) return {};
   const std::filesystem::path folder = installed_folder() / "python";
   if (!std::filesystem::exists(folder / "sitecustomize.py")) {
     return make_error(ErrorCode::kNotFound, "there is no {}, which has Python tell of itself",
@@ -177,9 +173,6 @@ Result<void> have_python_tell(const ProfileArguments& arguments) {
   ::setenv("PYTHONPATH", path.c_str(), 1);
   if (arguments.executorch) ::setenv("ETSTREAM_PROFILE_STEPS", "1", 1);
   if (arguments.callers) ::setenv("ETSTREAM_PROFILE_CALLERS", "1", 1);
-  if (!arguments.memray.empty()) {
-    ::setenv("ETSTREAM_PROFILE_MEMRAY", std::filesystem::absolute(arguments.memray).c_str(), 1);
-  }
   return {};
 }
 
@@ -193,22 +186,6 @@ Result<void> compare_command(const ProfileArguments& arguments, ChosenCommand& c
   return report(after, &before, arguments, chosen);
 }
 
-/// Refuses --memray for a Python that does not have it, where the command begins with a Python.
-Result<void> check_memray(const std::vector<std::string>& command) {
-  if (!std::filesystem::path(command.front()).filename().string().starts_with("python")) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "--memray records a Python, and {} is none: let COMMAND begin with python",
-                      quote(command.front()));
-  }
-  const auto end = run_in_phase(
-      {command.front(), "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('memray') is None)"},
-      "look for memray");
-  if (!end) return end.error();
-  if (end->exit_code == 0 && end->signal == 0) return {};
-  return make_error(ErrorCode::kInvalidArgument, "{} has no memray: install it with {} -m pip install memray",
-                    quote(command.front()), command.front());
-}
-
 Result<void> profile_command(const ProfileArguments& arguments, ChosenCommand& chosen) {
   if (arguments.compare.size() == 2) return compare_command(arguments, chosen);
   std::optional<ReadProfile> before;
@@ -217,7 +194,6 @@ Result<void> profile_command(const ProfileArguments& arguments, ChosenCommand& c
     for (const Limit& limit : arguments.limits) ETSTREAM_TRY(bytes_of(limit, &before->profile));
   }
   ETSTREAM_TRY(check_reports(arguments, chosen.command));
-  if (!arguments.memray.empty()) ETSTREAM_TRY(check_memray(chosen.command));
   ETSTREAM_TRY(have_python_tell(arguments));
   let_writes_end_as_before();
   if (!arguments.phase.empty()) {
@@ -281,8 +257,6 @@ void check_profile(const ChosenCommand& chosen, ProfileArguments& arguments) {
     const char* const no_run = "two profiles are compared, and no command is run";
     refuse(!chosen.command.empty(), "--compare", "takes one profile with a command, two without");
     refuse(!arguments.json.empty(), "--json", no_run);
-    refuse(!arguments.trace.empty(), "--trace", no_run);
-    refuse(!arguments.memray.empty(), "--memray", no_run);
     refuse(!arguments.phase.empty(), "--phase", no_run);
     refuse(arguments.callers, "--callers", no_run);
     refuse(arguments.executorch, "--executorch", no_run);
@@ -293,11 +267,9 @@ void check_profile(const ChosenCommand& chosen, ProfileArguments& arguments) {
   const char* const of_whole = "the `etstream profile` around this one reports";
   refuse(!arguments.json.empty(), "--json", of_whole);
   refuse(!arguments.html.empty(), "--html", of_whole);
-  refuse(!arguments.trace.empty(), "--trace", of_whole);
   refuse(!arguments.fail_above.empty(), "--fail-above", of_whole);
   refuse(!arguments.compare.empty(), "--compare", of_whole);
   refuse(arguments.callers, "--callers", of_whole);
-  refuse(!arguments.memray.empty(), "--memray", of_whole);
 }
 
 }  // namespace
@@ -313,8 +285,6 @@ void add_profile_command(CLI::App& app, ChosenCommand& chosen) {
   add_option(command, "--html", "OUT.html", arguments.html,
              "Write a page with the curve, the phases and the processes; with --compare also of the profile "
              "before");
-  add_option(command, "--trace", "OUT.json", arguments.trace,
-             "Write a trace for Perfetto or chrome://tracing");
   add_list(command, "--fail-above", "SIZE|N%[@PHASE]", arguments.fail_above,
            "Exit with 3 if the command used more anonymous memory than this, such as 1G, or if a phase of "
            "this name did, such as 1G@lower; or more by this part than the profile of --compare, such as 5% "
@@ -324,8 +294,6 @@ void add_profile_command(CLI::App& app, ChosenCommand& chosen) {
                    "preprocess, emission, serialization");
   command.add_flag("--callers", arguments.callers,
                    "Also tell what Python was doing when it used more memory than ever before");
-  add_option(command, "--memray", "OUT.bin", arguments.memray,
-             "Make memray, if Python has it, record all allocations of the first Python process");
   add_option(command, "--phase", "NAME", arguments.phase,
              "Make the command a phase of the `etstream profile` around this one, and report nothing");
   add_option(command, "--compare", "BEFORE.json [AFTER.json]", arguments.compare,

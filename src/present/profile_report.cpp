@@ -100,34 +100,4 @@ std::string profile_page(const std::string& profile, const std::string* before,
   return filled_page(kProfilePage, json_text(shown));
 }
 
-nlohmann::ordered_json profile_trace(const Profile& profile) {
-  Json events = Json::array();
-  const auto microseconds = [](double seconds) { return seconds * 1e6; };
-  for (const ProcessProfile& process : profile.processes) {
-    events.push_back({{"ph", "M"},
-                      {"name", "process_name"},
-                      {"pid", process.process},
-                      {"args", {{"name", process.command}}}});
-  }
-  for (const PhaseProfile& phase : profile.phases) {
-    events.push_back({{"ph", "X"},
-                      {"name", phase.name},
-                      {"pid", phase.process},
-                      {"tid", phase.process},
-                      {"ts", microseconds(phase.start)},
-                      {"dur", microseconds(phase.seconds)},
-                      {"args", {{"peak", phase.peak}, {"cpu_seconds", phase.cpu_seconds}}}});
-  }
-  const std::int32_t whole = profile.processes.empty() ? 0 : profile.processes.front().process;
-  for (const ProfileSample& sample : profile.samples) {
-    events.push_back(
-        {{"ph", "C"},
-         {"name", "memory, all processes"},
-         {"pid", whole},
-         {"ts", microseconds(sample.time)},
-         {"args", {{"anonymous", sample.anonymous}, {"file", sample.file}, {"spilled", sample.spilled}}}});
-  }
-  return {{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}};
-}
-
 }  // namespace etstream

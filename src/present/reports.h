@@ -105,9 +105,6 @@ void write_graph_json(const ProgramGraph& graph, const std::function<void(std::s
 /// `limits` of the whole command, in bytes.
 [[nodiscard]] std::string profile_page(const std::string& profile, const std::string* before,
                                        const std::vector<std::uint64_t>& limits);
-/// Returns the profile in the Trace Event Format of Perfetto and Chrome: phases as slices, memory as
-/// counters.
-[[nodiscard]] Json profile_trace(const Profile& profile);
 
 // profile_text.cpp
 

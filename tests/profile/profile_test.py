@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import os
 import re
@@ -293,20 +292,6 @@ class Profile(unittest.TestCase):
             self.assertEqual(done.returncode, 0)
             self.assertIn("note: no Python was there to tell of its callers", done.stderr)
 
-    def test_python_without_memray_says_so(self) -> None:
-        if importlib.util.find_spec("memray") is not None:
-            print("*** SKIPPED: Python without memray, as it is installed", file=sys.stderr)
-            return
-        done = run("profile", "--memray", self.folder / "out.bin", "--", sys.executable, "-c", "pass")
-        self.assertEqual(done.returncode, 1)
-        self.assertEqual(
-            done.stderr,
-            f"etstream profile: '{sys.executable}' has no memray: install it with {sys.executable} -m pip install memray\n",
-        )
-        done = run("profile", "--memray", self.folder / "out.bin", "--", "true")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("'true' is none: let COMMAND begin with python", done.stderr)
-
     def test_two_profiles_are_compared_by_phase(self) -> None:
         self.profile(PHASES, "spike")
         (self.folder / "out.json").rename(self.folder / "a.json")
@@ -397,7 +382,7 @@ class Profile(unittest.TestCase):
             ["--compare", "no.json"],
             ["--json", "no/x.json"],
             ["--compare", "a.json", "--fail-above", "5%@typo"],
-            *(["--compare", "a.json", report, "a.json"] for report in ("--json", "--html", "--trace", "--markdown")),
+            *(["--compare", "a.json", report, "a.json"] for report in ("--json", "--html", "--markdown")),
         ):
             done = run("profile", *wrong, "--", "touch", "ran", cwd=self.folder)
             self.assertEqual(done.returncode, 1, done.stderr)
@@ -422,17 +407,6 @@ class Profile(unittest.TestCase):
         found = json.loads((self.folder / "out.json").read_text())
         self.assertEqual((found["cgroup_limit"], found["cgroup_kills"]), (256 * MIB, 1))
 
-    def test_a_trace_has_slices_and_counters(self) -> None:
-        done = run("profile", "--trace", self.folder / "trace.json", "--", PHASES, "nested")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        events = json.loads((self.folder / "trace.json").read_text())["traceEvents"]
-        slices = {event["name"]: event for event in events if event["ph"] == "X"}
-        self.assertLessEqual({"outer", "quiet"}, slices.keys())
-        outer, quiet = slices["outer"], slices["quiet"]
-        self.assertLessEqual(outer["ts"], quiet["ts"])
-        self.assertGreaterEqual(outer["ts"] + outer["dur"], quiet["ts"])
-        self.assertTrue(any(event["ph"] == "C" for event in events))
-
     def test_reports_appear_together_or_not_at_all(self) -> None:
         reports = ["--json", self.folder / "out.json", "--html", self.folder / "no" / "out.html"]
         done = run("profile", *reports, "--", "true")
@@ -446,7 +420,7 @@ class Profile(unittest.TestCase):
         (self.folder / "link").symlink_to("cmd.sh")
         before = script.read_bytes()
         places = {**os.environ, "PATH": f"/no/such:{self.folder}:{os.environ['PATH']}"}
-        for option in ("--json", "--html", "--trace", "--memray"):
+        for option in ("--json", "--html"):
             for command in (["./cmd.sh"], ["cmd.sh"], ["sh", "cmd.sh"]):
                 for output in ("cmd.sh", "link"):
                     with self.subTest(option=option, command=command, output=output):

@@ -152,16 +152,6 @@ def test_executorchs_steps_are_phases_of_a_script_that_knows_nothing_of_them(tmp
     assert (tmp_path / "model.pte").read_bytes() == (alone / "model.pte").read_bytes()
 
 
-def test_memray_records_the_first_process(tmp_path: Path) -> None:
-    """Records no other process, which would have the same file."""
-    script = "import subprocess, sys; taken = bytearray(200 << 20); subprocess.run([sys.executable, '-c', 'pass'], check=True)"
-    found = profile(tmp_path, "--callers", "--memray", "memray.bin", script=script)
-    assert found["jumps"]
-    stats = [sys.executable, "-m", "memray", "stats", "memray.bin"]
-    done = subprocess.run(stats, capture_output=True, text=True, timeout=60, cwd=tmp_path, check=True)
-    assert "<module>" in done.stdout and "209.7" in done.stdout, done.stdout
-
-
 def test_another_sitecustomize_is_still_imported(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import builtins; builtins.customized = True")
     script = "assert customized, 'sitecustomize'"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Prepares Python for `etstream profile`, which puts this folder in front of PYTHONPATH, so that Python imports this
-module before any other. --executorch makes ExecuTorch's steps phases, --callers makes Python tell what it does when its
-memory grows, and --memray makes memray record.
+module before any other. --executorch makes ExecuTorch's steps phases, and --callers makes Python tell what it does when
+its memory grows.
 
 A step is a function of ExecuTorch or torch. It is wrapped as soon as its module is imported, before other modules take
 it from there. Steps that a release does not have are skipped.
@@ -9,7 +9,6 @@ it from there. Steps that a release does not have are skipped.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import faulthandler
 import functools
@@ -160,18 +159,6 @@ def _answer_signals() -> None:
             os.close(log)
 
 
-def _record(path: str) -> None:
-    """Makes memray record every allocation of the first Python process, and of no other."""
-    try:
-        import memray
-    except ImportError as error:
-        sys.stderr.write(f"etstream profile: {sys.executable} can't import memray ({error}); install it with pip\n")
-        raise SystemExit(1) from None
-    tracker = memray.Tracker(destination=memray.FileDestination(path, overwrite=True))
-    tracker.__enter__()
-    atexit.register(tracker.__exit__, None, None, None)
-
-
 if "ETSTREAM_PROFILE_STEPS" in os.environ:
     import etstream_profile as _profile
 
@@ -179,6 +166,4 @@ if "ETSTREAM_PROFILE_STEPS" in os.environ:
 if "ETSTREAM_PROFILE_CALLERS" in os.environ:
     _answer_signals()
     os.register_at_fork(after_in_child=_answer_signals)
-if (_recording := os.environ.pop("ETSTREAM_PROFILE_MEMRAY", None)) is not None:
-    _record(_recording)
 _import_next()
