@@ -218,22 +218,6 @@ Json groups_to_json(const std::vector<Duplicates>& groups, const std::vector<Fil
   return out;
 }
 
-Json methods_to_json(const FileInspection& found) {
-  Json out = Json::array();
-  for (std::size_t i = 0; i < found.methods.size(); ++i) {
-    const MethodSummary& summary = found.program->methods[i];
-    std::uint64_t memory = 0;
-    for (const MethodSummary::Memory& each : summary.memories) memory += each.size;
-    out.push_back({{"name", found.methods[i].name},
-                   {"inputs", described(found.methods[i].inputs)},
-                   {"outputs", described(found.methods[i].outputs)},
-                   {"instructions", summary.instructions},
-                   {"delegates", summary.delegates.size()},
-                   {"memory", memory}});
-  }
-  return out;
-}
-
 /// Adds to the page the names of named data and of tensors, and the users of named data.
 void describe_named_data(FileInspection& found, const KeyNames& names) {
   std::map<std::string, const NamedDataInfo*> infos;
@@ -285,8 +269,6 @@ Result<FilePlan> plan_inspect_page(const ByteSource& file, const std::string& na
                      {"contents", found.contents},
                      {"duplicates", groups_to_json(found.duplicates, found.contents)},
                      {"coded", coded},
-                     {"methods", methods_to_json(found)},
-                     {"metadata", found.metadata},
                      {"findings", findings_to_json(findings, words)}};
   const std::string page = filled_page(kInspectPage, json_text(data, -1));
   const std::span bytes = std::as_bytes(std::span(page));
