@@ -54,8 +54,8 @@ Result<void> write_stream(int descriptor, std::span<const std::byte> bytes, cons
 
 }  // namespace
 
-ByteSource open_descriptor_source(int descriptor, std::uint64_t offset, std::uint64_t size) {
-  std::string name = text("descriptor {}", descriptor);
+ByteSource open_descriptor_source(int descriptor, std::uint64_t offset, std::uint64_t size,
+                                  std::string name) {
   Descriptor duplicate(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
   struct stat found {};
   if (!duplicate || fstat(duplicate.get(), &found) != 0) raise(system_error(errno, "cannot open", name));

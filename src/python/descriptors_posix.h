@@ -14,9 +14,10 @@
 
 namespace etstream::python {
 
-/// Returns a range of the file at `descriptor`, which is duplicated. Raises IoError, and InvalidArgumentError
-/// for a range that is not in the file.
-[[nodiscard]] ByteSource open_descriptor_source(int descriptor, std::uint64_t offset, std::uint64_t size);
+/// Returns a range of the file at `descriptor`, which is duplicated. Messages call it `name`. Raises IoError,
+/// and InvalidArgumentError for a range that is not in the file.
+[[nodiscard]] ByteSource open_descriptor_source(int descriptor, std::uint64_t offset, std::uint64_t size,
+                                                std::string name);
 
 /// Opens a sink to a descriptor, which stays the caller's. It is written from its position on.
 [[nodiscard]] std::unique_ptr<Sink> open_descriptor(int descriptor);

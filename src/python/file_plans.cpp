@@ -176,7 +176,7 @@ void bind_file_plans(nb::module_& module) {
            "such as '4G'; without it a file "
            "that has data for each of the names that share it elsewhere may take 4 times the size. Raises "
            "TooLargeError, with the size, for more, and InvalidArgumentError for a file that is written in "
-           "place and that it has bytes from, be it by a mapping.")
+           "place and that it has bytes from.")
       .def("__repr__", [](const FilePlan& self) {
         return text("<etstream.FilePlan of {} bytes, {} of them in memory>", self.size, self.metadata_size);
       });

@@ -4,7 +4,6 @@
 #include <nanobind/stl/optional.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -21,7 +20,6 @@
 #include "python/bindings.h"
 #include "python/descriptors_posix.h"
 #include "python/errors.h"
-#include "python/mapped_files_posix.h"
 #include "python/strings.h"
 
 namespace etstream::python {
@@ -63,8 +61,7 @@ constexpr int kDeepestList = 64;
 /// been freed.
 class Buffer final : public ByteStorage {
  public:
-  explicit Buffer(nb::handle object) : Buffer(object, text("a {}", class_name(object))) {}
-  Buffer(nb::handle object, std::string name) : name_(std::move(name)) {
+  explicit Buffer(nb::handle object) : name_(text("a {}", class_name(object))) {
     if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
     if (PyMemoryView_Check(object.ptr()) == 0) return;
     nb::object check = nb::getattr(nb::object(object.attr("obj")), "etstream_check", nb::none());
@@ -84,10 +81,6 @@ class Buffer final : public ByteStorage {
     return {};
   }
   [[nodiscard]] nb::object view() const { return nb::steal(PyMemoryView_FromObject(view_.obj)); }
-  bool lies_in(const FileIdentity& file) const override {
-    return is_mapping_of({static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)},
-                         file, since_);
-  }
 
  private:
   /// Checks the memory if Python may have run.
@@ -104,7 +97,6 @@ class Buffer final : public ByteStorage {
   Py_buffer view_{};
   std::unique_ptr<const HeldObject> check_;
   mutable std::atomic<std::uint64_t> checked_ = 0;  // at which turn
-  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
   std::string name_;
 };
 
@@ -409,7 +401,11 @@ void bind_sources(nb::module_& module) {
           "object that removes the file at its end, for one. Raises NotFoundError, IoError, and "
           "InvalidArgumentError for a range that is not inside the file.")
       .def_static(
-          "descriptor", &open_descriptor_source, nb::arg("descriptor"), nb::arg("offset"), nb::arg("size"),
+          "descriptor",
+          [](int descriptor, std::uint64_t offset, std::uint64_t size) {
+            return open_descriptor_source(descriptor, offset, size, text("descriptor {}", descriptor));
+          },
+          nb::arg("descriptor"), nb::arg("offset"), nb::arg("size"),
           "A range, in bytes, of the file that is open for reading at a descriptor, which is duplicated. "
           "It need have no name, and may grow; the range is not to change.")
       .def_static("concatenation", &concatenation, nb::arg("parts"),
@@ -428,13 +424,6 @@ void bind_sources(nb::module_& module) {
       .def("__repr__", [](const ByteSource& self) {
         return text("<etstream.Source of {}: {}>", counted(self.size(), "byte"), self.name());
       });
-  module.def(
-      "named_source",
-      [](nb::handle buffer, std::string name) {
-        return ByteSource(std::make_shared<Buffer>(buffer, std::move(name)));
-      },
-      nb::arg("buffer"), nb::arg("name"),
-      "The bytes of a buffer as a source that messages call by this name. They are not unpacked.");
   module.def(
       "address_of",
       [](nb::handle buffer) {

@@ -121,7 +121,7 @@ MISSING = [
     ("low_memory_export()", "executorch.exir.emit._emitter", "_Emitter"),
     ("etstream.aot_arm_compiler", "executorch.backends.arm.scripts.aot_arm_compiler", "main"),
     ("load_bundled_program()", "executorch.exir.scalar_type", "ScalarType"),
-    ("Bundle.verify()", "executorch.extension.pybindings.portable_lib", "_load_for_executorch_from_buffer"),
+    ("Bundle.verify()", "executorch.extension.pybindings.portable_lib", "_load_for_executorch"),
 ]
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -102,7 +101,7 @@ def thin(tmp_path_factory: pytest.TempPathFactory) -> Thin:
 def test_packed_weights_give_the_outputs_of_plain_ones(
     thin: Thin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     torch.testing.assert_close(thin.output, Layers().eval()(X))
     program, weights = packed(thin.program, tmp_path), packed(thin.weights, tmp_path)

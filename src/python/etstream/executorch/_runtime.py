@@ -6,11 +6,9 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from etstream import _core, verify
@@ -74,11 +72,10 @@ class BundleResult:
 class Bundle(_core.BundledProgramFile):
     """An open bundle that runs; see open_bundle(). A context manager. One thread at a time may use it.
 
-    The program and the weights are mapped where they lie in their files, which must not change while the bundle is
-    open. They take only the memory that the runtime uses for them (a delegate may copy weights), and only weights in
-    several files are copied on the disk, see open_bundle(). A program or weights that can't be mapped are copied to
-    memory: packed ones, those in a source that is no regular file, and those at an offset that is no multiple of 16
-    bytes.
+    ExecuTorch maps the program and the weights from files, which must not change while the bundle is open, and locks
+    their pages in memory as far as the process may (`ulimit -l`). As it takes whole files by their paths, the program
+    is copied from the bundle to a temporary file without a name, and so are weights that are not all of one file. They
+    take their size in TMPDIR, or /var/tmp, until the bundle is closed.
     """
 
     def __init__(self, source: SourceLike, weights: WeightsOfProgram | None = None) -> None:
@@ -86,7 +83,7 @@ class Bundle(_core.BundledProgramFile):
         super().__init__(file)
         self._name = file.name
         self._weights = None if weights is None else Weights(weights)
-        self._loaded: tuple[LoadableBytes, LoadableBytes | None] | None = None
+        self._loaded: tuple[_core.LoadableFile, _core.LoadableFile | None] | None = None
         self._closed = False
 
     def __repr__(self) -> str:
@@ -157,11 +154,10 @@ class Bundle(_core.BundledProgramFile):
         return CaseResult(method, case, tuple(outputs))
 
     def _run(self, method: str, case: int, inputs: list[Any]) -> list[Any]:
-        load = _runtime_function("Bundle.verify()", "_load_for_executorch_from_buffer")
+        load = _runtime_function("Bundle.verify()", "_load_for_executorch")
         program, weights = self._load()
-        module = None
         try:
-            module = load(program.bytes, None if weights is None else weights.bytes)
+            module = load(program.path, None if weights is None else weights.path)
             outputs: list[Any] = module.run_method(method, inputs)
             return outputs
         except RuntimeError as error:
@@ -169,18 +165,13 @@ class Bundle(_core.BundledProgramFile):
             given = () if self._weights is None else self._weights.sources
             said = refusal(error, Attempt(self.program, method, given))
             raise ExecutionError.about(self._name, f"{where}: {said}") from error
-        finally:
-            del module  # it refers to the bytes, so it must go before them
 
-    def _load(self) -> tuple[LoadableBytes, LoadableBytes | None]:
+    def _load(self) -> tuple[_core.LoadableFile, _core.LoadableFile | None]:
         if self._closed:
             raise ValueError(f"{self._name}: the bundle is closed")
         if self._loaded is None:
-            weights = None
-            if self._weights is not None:
-                with self._weights.in_one() as source:
-                    weights = LoadableBytes(source)
-            self._loaded = LoadableBytes(self.program), weights
+            weights = None if self._weights is None else self._weights.in_one_file()
+            self._loaded = _core.LoadableFile(self.program), weights
         return self._loaded
 
     def _suites_by_method(self) -> dict[str, tuple[int, int]]:
@@ -199,9 +190,7 @@ def open_bundle(source: SourceLike, *, weights: WeightsOfProgram | None = None) 
     Args:
         source: all of the file: a path, a buffer, or another source.
         weights: a source: the .ptd file that the program takes weights from, if any; or the path of the first of
-            several shards, which stands for all; or a list of paths. ExecuTorch's Python functions take one file, so
-            several are joined in a temporary file when the first case runs, which takes their size in TMPDIR until the
-            bundle is closed.
+            several shards, which stands for all; or a list of paths. Several files are joined, see Bundle.
 
     Raises:
         CorruptError: the file is damaged; the message names file and offset.
@@ -218,24 +207,24 @@ class LoadedProgram:
         """`title` stands for the program in messages. Raises ExecutionError if ExecuTorch can't run the program, and
         UnsupportedError for one that is not sound."""
         self._title = title
-        self._given = () if weights is None else weights.sources
+        self._given = [] if weights is None else weights.sources
         self._program: Any = None
         self._methods: dict[str, Any] = {}
-        load = _runtime_function(type(self).__name__, "_load_program_from_buffer")
-        self._bytes: LoadableBytes | None = LoadableBytes(source)
-        self._source = self._bytes.source
-        with nullcontext() if weights is None else weights.in_one_file() as one:
-            findings = verify(self._source, *(self._given if one is None else one.sources))
-            if not findings:
-                raise UnsupportedError(findings.errors[0])
-            # The path is bytes, as the runtime takes no str that is not UTF-8.
-            path = None if one is None else os.fsencode(one.path)
-            try:
-                self._program = load(self._bytes.bytes, data_path=path)
-            except RuntimeError as error:
-                raise self._refused(error, "forward") from error
-            names = map(self._program.get_method_name, range(self._program.num_methods()))
-            self._methods = {name: self._load_method(name) for name in names}
+        load = _runtime_function(type(self).__name__, "_load_program")
+        file = _core.LoadableFile(source)
+        data = None if weights is None else weights.in_one_file()
+        self._source: Any = file.source
+        if data is not None and len(self._given) == 1:
+            self._given = [data.source]
+        findings = verify(file.source, *self._given)
+        if not findings:
+            raise UnsupportedError(findings.errors[0])
+        try:
+            self._program = load(file.path, data_path=None if data is None else data.path)
+        except RuntimeError as error:
+            raise self._refused(error, "forward") from error
+        names = map(self._program.get_method_name, range(self._program.num_methods()))
+        self._methods = {name: self._load_method(name) for name in names}
 
     def __repr__(self) -> str:
         return f"<etstream.executorch.{type(self).__name__}: {self._title}>"
@@ -253,7 +242,8 @@ class LoadedProgram:
         """Releases the program and its file. May be called again."""
         self._methods = {}
         self._program = None
-        self._bytes = None  # after the objects that refer to them
+        self._source = None
+        self._given = []
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -296,18 +286,18 @@ class LoadedProgram:
 def load(program: SourceLike, weights: WeightsOfProgram | None = None) -> LoadedProgram:
     """Loads a program, with all of its methods, to run it on the installed ExecuTorch runtime.
 
-    The program, or the bundle that has it, may be packed, and so may the weights: nothing has to be unpacked first. A
-    program in a file is mapped where it lies, at a multiple of 16 bytes; a packed program is decoded to memory, piece
-    by piece, and takes its unpacked size there. The program runs with the operators and backends that this process has:
-    first import the modules that register more.
+    The program, or the bundle that has it, may be packed, and so may the weights: nothing has to be unpacked first.
+    ExecuTorch maps whole files by their paths, and locks their pages in memory as far as the process may (`ulimit -l`).
+    What is not all of a file (a program in a bundle, a packed or an open file, bytes, several files of weights) is
+    written to a temporary file without a name, which takes its unpacked size in TMPDIR, or /var/tmp, until the program
+    is closed. The program runs with the operators and backends that this process has: first import the modules that
+    register more.
 
     Args:
         program: a source: a program (.pte) or a bundle (.bpte, of either format). A file must not change while the
             program is open.
         weights: a source: the .ptd file that the program takes weights from, if any; or the path of the first of
-            several shards, which stands for all; or a list of paths. ExecuTorch's Python functions take the path of one
-            file, so packed weights, and several files, are written to a temporary file without a name, which takes
-            their size in TMPDIR until the program is closed.
+            several shards, which stands for all; or a list of paths.
 
     Raises:
         CorruptError: a file is damaged; the message names file and offset.
@@ -347,9 +337,8 @@ def load_fat(
     """Loads the first payload of a fat container that the installed ExecuTorch runtime can run.
 
     A payload can be run if it is a sound program, and each of its methods loads with its operators, its delegates'
-    backends and its weights. A payload at an offset that is a multiple of 16, as specialize() writes it, is mapped
-    where it lies in the container; another one, or one in a packed container, is copied to memory. Payloads run with
-    the operators and backends that this process has: first import the modules that register more.
+    backends and its weights. Each is copied from the container to a temporary file, see load(). Payloads run with the
+    operators and backends that this process has: first import the modules that register more.
 
     Args:
         path: the container's path. Neither the container nor the weights may change while the program is open.
@@ -392,25 +381,6 @@ def _runtime_function(feature: str, name: str) -> Any:
         warnings.simplefilter("ignore")  # the warning that the module is experimental
         (function,) = needed(feature, f"executorch.extension.pybindings.portable_lib:{name}")
     return function
-
-
-class LoadableBytes:
-    """All of a source as `bytes`, which take no memory if they can be mapped."""
-
-    source: _core.Source
-    """A source of the same name and bytes, of which nothing has to be decoded."""
-
-    def __init__(self, source: _core.Source) -> None:
-        try:
-            self._held: Any = _core.FileBytes(source)
-            self.source = source
-        except UnsupportedError:
-            self._held = SimpleNamespace(bytes=source.read())
-            self.source = _core.named_source(self._held.bytes, source.name)
-
-    @property
-    def bytes(self) -> Any:
-        return self._held.bytes
 
 
 def _to_torch(value: Any) -> Any:
