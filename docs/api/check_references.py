@@ -19,7 +19,7 @@ REFERENCE = re.compile(
     r"|(?<![\w.:])(k[A-Z]\w*)"
     r"|(?<![\w.-])([\w/]+\.h)\b"
 )
-FOREIGN = re.compile(r"(std|aten|executorch_prim)::|(load_into|Error::OperatorMissing|runtime/core/error\.h)$")
+FOREIGN = re.compile(r"(std|aten|executorch_prim)::|(load_into|runtime/core/error\.h)$")
 
 
 def public_names(tags: Path) -> set[str]:

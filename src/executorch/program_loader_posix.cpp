@@ -16,7 +16,6 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/program.h"
-#include "executorch/aligned_buffer.h"
 
 namespace etstream {
 namespace {
@@ -33,9 +32,10 @@ runtime::Error check_range(const std::string& program, std::uint64_t program_siz
 
 /// Returns the alignment that a mapping of the program would give to the bytes at `offset`.
 std::size_t alignment_of(std::size_t offset) noexcept {
+  constexpr std::size_t kLeast = 64;  // of a cache line, and of the widest vector registers
   constexpr std::size_t kMost = 4096;
   const std::size_t own = offset & (~offset + 1);
-  return own == 0 ? kMost : std::clamp(own, AlignedBuffer::kLeastAlignment, kMost);
+  return own == 0 ? kMost : std::clamp(own, kLeast, kMost);
 }
 
 void free_buffer(void* /*context*/, void* data, std::size_t /*size*/) { std::free(data); }
@@ -49,14 +49,16 @@ class ProgramLoader final : public runtime::DataLoader {
     // This check comes before the allocation, as a damaged program may give any size.
     if (const auto error = check_range(name_, program_.size(), offset, size); error != runtime::Error::Ok)
       return error;
-    auto buffer = AlignedBuffer::allocate(size, alignment_of(offset));
-    if (!buffer) {
+    if (size == 0) return runtime::FreeableBuffer();
+    void* data = nullptr;
+    if (::posix_memalign(&data, alignment_of(offset), size) != 0) {
       ET_LOG(Error, "%s: no memory for %zu bytes", name_.c_str(), size);
       return runtime::Error::MemoryAllocationFailed;
     }
-    if (const auto error = read(offset, buffer->bytes()); error != runtime::Error::Ok) return error;
-    if (size == 0) return runtime::FreeableBuffer();
-    return runtime::FreeableBuffer(buffer->release(), size, free_buffer);
+    runtime::FreeableBuffer buffer(data, size, free_buffer);
+    const auto error = read(offset, {static_cast<std::byte*>(data), size});
+    if (error != runtime::Error::Ok) return error;
+    return buffer;
   }
 
   runtime::Error load_into(std::size_t offset, std::size_t size, const SegmentInfo& /*segment*/,

@@ -252,7 +252,7 @@ std::vector<std::pair<std::string, std::uint32_t>> suite_sizes(const BundledProg
   return out;
 }
 
-/// Compares two values as run_test_case() does.
+/// Compares two values; tensors are brought into one order.
 Comparison compare_values(nb::handle expected_object, nb::handle actual_object, double rtol, double atol,
                           std::uint64_t integer, bool nan_equal) {
   const Value expected = value_of(expected_object);

@@ -29,7 +29,6 @@
 #include "etstream/executorch/program_loader.h"
 #include "etstream/program_graph.h"
 #include "example_bundle.h"
-#include "executorch/aligned_buffer.h"
 #include "random_program.h"
 #include "test_sources.h"
 
@@ -47,18 +46,17 @@ constexpr std::uint64_t kLargestRun = std::uint64_t{1} << 20;
 class Pool {
  public:
   explicit Pool(std::uint64_t size)
-      : buffer_(AlignedBuffer::allocate(static_cast<std::size_t>(size) + 1).value()),
+      : lines_(static_cast<std::size_t>(size) / sizeof(Line) + 1),
         size_(static_cast<std::size_t>(size)),
-        allocator_(static_cast<std::uint32_t>(size), bytes().data()) {
-    std::memset(bytes().data(), 0, size_);
-  }
-  [[nodiscard]] runtime::Span<std::uint8_t> bytes() const {
-    return {reinterpret_cast<std::uint8_t*>(buffer_.bytes().data()), size_};
-  }
+        allocator_(static_cast<std::uint32_t>(size), bytes().data()) {}
+  [[nodiscard]] runtime::Span<std::uint8_t> bytes() { return {lines_.data()->bytes, size_}; }
   [[nodiscard]] runtime::MemoryAllocator& allocator() { return allocator_; }
 
  private:
-  AlignedBuffer buffer_;
+  struct alignas(64) Line {
+    std::uint8_t bytes[64] = {};
+  };
+  std::vector<Line> lines_;
   std::size_t size_;
   runtime::MemoryAllocator allocator_;
 };

@@ -7,8 +7,9 @@
 //   const auto bundle = etstream::BundledProgramFile::open(file).value();
 //   auto loader = etstream::open_mapped_program_loader(bundle.program());
 //   if (!loader) return loader.error();
-//   auto program = executorch::runtime::Program::load(loader->get());
-//   if (program.ok()) std::printf("%zu methods\n", program->num_methods());
+//   std::printf("%zu bytes\n", (*loader)->size().get());
+//
+// ExecuTorch's Module takes the loader, and its Program a pointer to it.
 #pragma once
 
 #include <executorch/runtime/core/data_loader.h>
