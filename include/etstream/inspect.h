@@ -24,8 +24,9 @@
 #include "etstream/file_kind.h"
 #include "etstream/key_names.h"
 #include "etstream/program.h"
-#include "etstream/program_summary.h"
+#include "etstream/program_graph.h"
 #include "etstream/result.h"
+#include "etstream/segment_info.h"
 #include "etstream/tensor_data_file.h"
 #include "etstream/xnnpack_cache_file.h"
 
@@ -45,6 +46,55 @@ struct InspectedFile {
   std::string path;
   std::uint64_t size = 0;   // in bytes
   std::size_t tensors = 0;  // that count: of a file that an index names, those that it lists
+};
+
+/// A method of a program, as ProgramGraph has it. Sizes are in bytes.
+struct InspectedMethod : MethodInfo {
+  /// An operator that the method calls.
+  struct Operator {
+    std::string name;  // with its overload: "aten::add.out"
+    std::uint32_t calls = 0;
+  };
+  /// A delegate of the method.
+  struct Delegate : GraphDelegate {
+    std::uint32_t calls = 0;
+  };
+  /// A tensor among the method's values; see GraphValue.
+  struct Tensor {
+    std::uint32_t value = 0;  // its index
+    std::string name;         // if the program has it
+    TensorInfo info;
+    TensorStorage storage = TensorStorage::kNone;
+    std::uint64_t size = 0;
+    std::uint32_t data_index = 0;
+    std::uint32_t memory_id = 0;
+    std::uint64_t memory_offset = 0;
+  };
+  /// An area of planned memory.
+  struct Memory {
+    std::uint32_t id = 0;            // from 1 on
+    std::uint64_t size = 0;          // what the method needs
+    std::uint32_t tensors = 0;       // how many are planned in it
+    std::uint64_t tensor_bytes = 0;  // their total, as if none shared its place with another
+  };
+  std::uint32_t instructions = 0;
+  std::vector<Operator> operators;  // the most called first
+  std::vector<Delegate> delegates;  // in the method's order
+  std::vector<Tensor> tensors;      // the largest first
+  std::vector<Memory> memories;
+};
+
+/// The bytes of a program. Sizes are in bytes.
+struct ProgramBytes {
+  /// A segment, and the gap before it.
+  struct Segment : SegmentInfo {
+    std::uint64_t padding = 0;  // zeros between it and what comes before it
+  };
+  std::uint64_t flatbuffer_size = 0;
+  std::uint64_t padding = 0;    // the total before segments
+  std::uint32_t constants = 0;  // those of tensors of any method, each once
+  std::uint64_t constant_bytes = 0;
+  std::vector<Segment> segments;
 };
 
 /// Named data of a program, or that a program asks for.
@@ -74,8 +124,8 @@ struct FileInspection {
   std::uint32_t version = 0;                      // of the outermost schema; 0 if there is none
   std::vector<FilePart> parts;                    // in file order, shared ones once; they don't overlap
   std::uint64_t metadata_size = 0;                // the bytes outside all parts: tables, padding
-  std::vector<MethodInfo> methods;                // of the program
-  std::optional<ProgramSummary> program;          // offsets in it are from the program's start
+  std::vector<InspectedMethod> methods;           // of the program
+  std::optional<ProgramBytes> program;            // offsets in it are from the program's start
   KeyNames names;                                 // of the options, or beside the file
   std::vector<NamedTensorData> named_data;        // of tensor data
   std::vector<NamedDataInfo> program_data;        // of the program, and then what it lacks

@@ -88,12 +88,6 @@ class ETSTREAM_EXPORT ProgramFile {
   [[nodiscard]] const ByteSource& file() const noexcept;
   /// Returns the size of the flatbuffer, which is at the start of the file and includes the extended header.
   [[nodiscard]] std::uint64_t flatbuffer_size() const noexcept;
-  /// Returns the length of the extended header, which is at offset 8; 0 if there is none, and thus no
-  /// segments.
-  [[nodiscard]] std::uint32_t extended_header_size() const noexcept;
-  /// Returns the offset and the size in bytes of all segments, according to the extended header.
-  [[nodiscard]] std::uint64_t segment_base_offset() const noexcept;
-  [[nodiscard]] std::uint64_t segment_data_size() const noexcept;
 
   /// Returns the version of the program's schema.
   [[nodiscard]] Result<std::uint32_t> version() const;

@@ -22,7 +22,6 @@
 #include "etstream/inspect.h"
 #include "etstream/memory_budget.h"
 #include "etstream/program_graph.h"
-#include "etstream/program_summary.h"
 #include "etstream/program_with_weights.h"
 #include "etstream/weight_origins.h"
 #include "present/print.h"
@@ -75,7 +74,7 @@ void print_more(std::size_t count, std::string_view noun) {
   if (count > kMostRows) say("    ... and {}\n", counted(count - kMostRows, noun));
 }
 
-void print_operators(const MethodSummary& method) {
+void print_operators(const InspectedMethod& method) {
   if (method.operators.empty()) return;
   say("  operators by calls:\n");
   for (std::size_t i = 0; i < std::min(kMostRows, method.operators.size()); ++i) {
@@ -84,18 +83,18 @@ void print_operators(const MethodSummary& method) {
   print_more(method.operators.size(), "more operator");
 }
 
-void print_delegates(const MethodSummary& method) {
+void print_delegates(const InspectedMethod& method) {
   struct Totals {
     std::uint64_t delegates = 0;
     std::uint64_t calls = 0;
     std::uint64_t size = 0;
   };
   std::map<std::string, Totals> backends;
-  for (const MethodSummary::Delegate& delegate : method.delegates) {
+  for (const InspectedMethod::Delegate& delegate : method.delegates) {
     Totals& backend = backends[delegate.backend];
     ++backend.delegates;
     backend.calls += delegate.calls;
-    backend.size += delegate.size;
+    backend.size += delegate.data.size();
   }
   for (const auto& [name, backend] : backends) {
     say("  {} to {}, {} of data, {}\n", counted(backend.delegates, "delegate"), printable(name),
@@ -103,25 +102,25 @@ void print_delegates(const MethodSummary& method) {
   }
 }
 
-void print_tensors(const MethodSummary& method) {
+void print_tensors(const InspectedMethod& method) {
   if (method.tensors.empty()) return;
   say("  tensors by size:\n");
   for (std::size_t i = 0; i < std::min(kMostRows, method.tensors.size()); ++i) {
-    const MethodSummary::Tensor& tensor = method.tensors[i];
+    const InspectedMethod::Tensor& tensor = method.tensors[i];
     say("    {:14}  {:8}  {}{}{}\n", tensor.size, name_of(tensor.storage), describe(tensor.info),
         tensor.name.empty() ? "" : " ", printable(tensor.name));
   }
   print_more(method.tensors.size(), "more tensor");
 }
 
-void print_method(const MethodInfo& method, const MethodSummary& summary) {
+void print_method(const InspectedMethod& method) {
   say("\nmethod {}\n  inputs:  {}\n  outputs: {}\n", printable(method.name), joined(described(method.inputs)),
       joined(described(method.outputs)));
-  say("  {}\n", counted(summary.instructions, "instruction"));
-  print_operators(summary);
-  print_delegates(summary);
-  print_tensors(summary);
-  for (const MethodSummary::Memory& memory : summary.memories) {
+  say("  {}\n", counted(method.instructions, "instruction"));
+  print_operators(method);
+  print_delegates(method);
+  print_tensors(method);
+  for (const InspectedMethod::Memory& memory : method.memories) {
     say("  planned memory {}: {}, for {} of {}\n", memory.id, readable_size(memory.size),
         counted(memory.tensors, "tensor"), readable_size(memory.tensor_bytes));
   }
@@ -189,11 +188,11 @@ void print_payloads(const std::vector<DelegatePayload>& payloads) {
   print_rest(rows, payloads.size(), "more payload");
 }
 
-void print_totals(const ProgramSummary& summary) {
+void print_totals(const ProgramBytes& program) {
   say("\nflatbuffer {}, {} of {}, {} with {} of padding before them\n",
-      readable_size(summary.flatbuffer_size), counted(summary.constants, "constant"),
-      readable_size(summary.constant_bytes), counted(summary.segments.size(), "segment"),
-      readable_size(summary.padding));
+      readable_size(program.flatbuffer_size), counted(program.constants, "constant"),
+      readable_size(program.constant_bytes), counted(program.segments.size(), "segment"),
+      readable_size(program.padding));
 }
 
 void print_inspection(const std::string& file, const FileInspection& found) {
@@ -221,9 +220,7 @@ void print_inspection(const std::string& file, const FileInspection& found) {
   print_rest(rows, found.parts.size(), "more part");
   say("{:14} {:14} {:6} {:5.1f}%  tables around them and padding\n", "", found.metadata_size, "",
       share(found.metadata_size));
-  for (std::size_t i = 0; i < found.methods.size(); ++i) {
-    print_method(found.methods[i], found.program->methods[i]);
-  }
+  for (const InspectedMethod& method : found.methods) print_method(method);
   print_named_data(found.program_data);
   print_named_keys(found);
   print_payloads(found.payloads);

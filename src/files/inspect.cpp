@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -71,11 +73,78 @@ void add_segments(const std::vector<SegmentInfo>& segments, std::string_view pre
   }
 }
 
+/// The sizes of constants by their offsets in the program.
+using ConstantSizes = std::map<std::uint64_t, std::uint64_t>;
+
+void note_constants(const ProgramGraph& graph, const ByteSource& program, ConstantSizes& sizes) {
+  for (const GraphValue& value : graph.values) {
+    if (value.storage != TensorStorage::kConstant || value.size == 0) continue;
+    std::uint64_t& size = sizes[value.data.offset_in(program).value_or(0)];
+    size = std::max(size, value.size);
+  }
+}
+
+void count_calls(const ProgramGraph& graph, InspectedMethod& method) {
+  method.instructions = static_cast<std::uint32_t>(graph.calls.size());
+  for (const GraphDelegate& delegate : graph.delegates) method.delegates.push_back({delegate});
+  std::map<std::string, std::uint32_t> calls;
+  for (const GraphCall& call : graph.calls) {
+    if (call.kind == CallKind::kKernel) ++calls[graph.name_of(call)];
+    if (call.kind == CallKind::kDelegate) ++method.delegates[call.callee].calls;
+  }
+  for (const auto& [name, count] : calls) method.operators.push_back({name, count});
+  std::ranges::stable_sort(method.operators, std::greater(), &InspectedMethod::Operator::calls);
+}
+
+void list_tensors(const ProgramGraph& graph, InspectedMethod& method) {
+  for (std::uint32_t id = 1; id < graph.memory_sizes.size(); ++id) {
+    method.memories.push_back({id, graph.memory_sizes[id]});
+  }
+  for (std::uint32_t i = 0; i < graph.values.size(); ++i) {
+    const GraphValue& value = graph.values[i];
+    const auto* info = std::get_if<TensorInfo>(&value.info);
+    if (!info) continue;
+    method.tensors.push_back({i, value.name, *info, value.storage, value.size, value.data_index,
+                              value.memory_id, value.memory_offset});
+    if (value.memory_id == 0) continue;
+    InspectedMethod::Memory& memory = method.memories[value.memory_id - 1];
+    ++memory.tensors;
+    memory.tensor_bytes += value.size;
+  }
+  std::ranges::stable_sort(method.tensors, std::greater(), &InspectedMethod::Tensor::size);
+}
+
+/// Sets the program's bytes, and its methods from one graph at a time.
+Result<void> set_program(const ProgramFile& program, FileInspection& inspection) {
+  ETSTREAM_ASSIGN(auto methods, program.methods());
+  ProgramBytes& bytes = inspection.program.emplace();
+  bytes.flatbuffer_size = program.flatbuffer_size();
+  ETSTREAM_ASSIGN(const auto segments, program.segments());
+  std::uint64_t end = bytes.flatbuffer_size;
+  for (const SegmentInfo& segment : segments) {
+    const bool is_behind = segment.size > 0 && segment.offset >= end;
+    bytes.segments.push_back({segment, is_behind ? segment.offset - end : 0});
+    bytes.padding += bytes.segments.back().padding;
+    if (segment.size > 0) end = std::max(end, segment.offset + segment.size);
+  }
+  ConstantSizes constants;
+  for (std::uint32_t i = 0; i < methods.size(); ++i) {
+    ETSTREAM_ASSIGN(const ProgramGraph graph, ProgramGraph::read(program, i));
+    note_constants(graph, program.file(), constants);
+    InspectedMethod& method = inspection.methods.emplace_back();
+    static_cast<MethodInfo&>(method) = std::move(methods[i]);
+    count_calls(graph, method);
+    list_tensors(graph, method);
+  }
+  bytes.constants = static_cast<std::uint32_t>(constants.size());
+  for (const auto& constant : constants) bytes.constant_bytes += constant.second;
+  return {};
+}
+
 /// Adds the parts of a program that begins at `base` in the file.
 Result<void> add_program(const ProgramFile& program, std::string_view prefix, std::uint64_t base,
                          const KeyNames& names, FileInspection& inspection) {
-  ETSTREAM_ASSIGN(inspection.methods, program.methods());
-  ETSTREAM_ASSIGN(inspection.program, summarize(program));
+  ETSTREAM_TRY(set_program(program, inspection));
   add_part(inspection, text("{}flatbuffer", prefix), base, program.flatbuffer_size());
   ETSTREAM_ASSIGN(const auto segments, program.segments());
   add_segments(segments, prefix, base, inspection);

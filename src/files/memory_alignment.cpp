@@ -32,7 +32,7 @@ std::uint64_t at_offset(std::uint64_t offset, std::uint64_t alignment) {
 Result<std::uint64_t> memory_alignment(const ProgramFile& program) {
   ETSTREAM_ASSIGN(const auto segments, program.segments());
   const std::uint64_t alignment = std::max(kLeast, of_segments(segments));
-  if (program.extended_header_size() == 0) return alignment;
+  if (program.model().header().length == 0) return alignment;
   ETSTREAM_ASSIGN(const std::uint64_t header, program.model().header_alignment());
   return header > ExtendedHeader::kSize ? std::max(alignment, header) : alignment;
 }

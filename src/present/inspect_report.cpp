@@ -85,52 +85,49 @@ static void to_json(Json& out, const DelegatePayload& payload) {
   out["facts"] = payload.facts;
 }
 
-static void to_json(Json& out, const ProgramSummary::Segment& entry) {
-  out = {{"use", entry.segment.use},
-         {"offset", entry.segment.offset},
-         {"size", entry.segment.size},
-         {"padding", entry.padding}};
+static void to_json(Json& out, const ProgramBytes::Segment& segment) {
+  out = {
+      {"use", segment.use}, {"offset", segment.offset}, {"size", segment.size}, {"padding", segment.padding}};
 }
 
-static void to_json(Json& out, const MethodSummary::Operator& called) {
+static void to_json(Json& out, const InspectedMethod::Operator& called) {
   out = {{"name", called.name}, {"calls", called.calls}};
 }
 
-static void to_json(Json& out, const MethodSummary::Delegate& delegate) {
+static void to_json(Json& out, const InspectedMethod::Delegate& delegate) {
   out = {{"backend", delegate.backend},
-         {"size", delegate.size},
+         {"size", delegate.data.size()},
          {"in_segment", delegate.in_segment},
          {"index", delegate.index},
          {"calls", delegate.calls}};
 }
 
-static void to_json(Json& out, const MethodSummary::Tensor& tensor) {
+static void to_json(Json& out, const InspectedMethod::Tensor& tensor) {
   out = {{"value", tensor.value},         {"name", tensor.name},
          {"type", describe(tensor.info)}, {"storage", name_of(tensor.storage)},
          {"size", tensor.size},           {"data_index", tensor.data_index},
          {"memory_id", tensor.memory_id}, {"memory_offset", tensor.memory_offset}};
 }
 
-static void to_json(Json& out, const MethodSummary::Memory& memory) {
+static void to_json(Json& out, const InspectedMethod::Memory& memory) {
   out = {{"id", memory.id},
          {"size", memory.size},
          {"tensors", memory.tensors},
          {"tensor_bytes", memory.tensor_bytes}};
 }
 
-static void to_json(Json& out, const MethodSummary& method) {
+static void to_json(Json& out, const InspectedMethod& method) {
   out = {{"name", method.name},           {"instructions", method.instructions},
          {"operators", method.operators}, {"delegates", method.delegates},
          {"tensors", method.tensors},     {"memories", method.memories}};
 }
 
-static void to_json(Json& out, const ProgramSummary& summary) {
-  out = {{"flatbuffer_size", summary.flatbuffer_size},
-         {"padding", summary.padding},
-         {"constants", summary.constants},
-         {"constant_bytes", summary.constant_bytes},
-         {"segments", summary.segments},
-         {"methods", summary.methods}};
+static void to_json(Json& out, const ProgramBytes& program) {
+  out = {{"flatbuffer_size", program.flatbuffer_size},
+         {"padding", program.padding},
+         {"constants", program.constants},
+         {"constant_bytes", program.constant_bytes},
+         {"segments", program.segments}};
 }
 
 static void to_json(Json& out, const Duplicates& group) {
@@ -172,7 +169,7 @@ Json inspection_to_json(const std::string& file, const FileInspection& found, bo
               {"metadata_size", found.metadata_size},
               {"bytes_read", found.bytes_read},
               {"parts", found.parts},
-              {"methods", found.methods},
+              {"methods", std::vector<MethodInfo>(found.methods.begin(), found.methods.end())},
               {"suites", found.suites}};
   if (found.memory_alignment) out["memory_alignment"] = *found.memory_alignment;
   if (!found.files.empty()) {
@@ -183,7 +180,10 @@ Json inspection_to_json(const std::string& file, const FileInspection& found, bo
   if (!found.payloads.empty()) out["payloads"] = found.payloads;
   for (std::size_t i = 0; i < found.payloads.size(); ++i) out["payloads"][i]["number"] = i;
   for (const auto& [key, value] : found.metadata) out["metadata"].push_back({{"key", key}, {"value", value}});
-  if (found.program) out["program"] = *found.program;
+  if (found.program) {
+    out["program"] = *found.program;
+    out["program"]["methods"] = found.methods;
+  }
   if (!found.named_data.empty()) out["named_data"] = found.named_data;
   for (std::size_t i = 0; i < found.named_data.size(); ++i) {
     const auto name = found.names.find(found.named_data[i].key);

@@ -64,11 +64,6 @@ Result<ProgramFile> ProgramFile::open(ByteSource file, std::string name, const P
 
 const ByteSource& ProgramFile::file() const noexcept { return model_->file(); }
 std::uint64_t ProgramFile::flatbuffer_size() const noexcept { return model_->header().program_size; }
-std::uint32_t ProgramFile::extended_header_size() const noexcept { return model_->header().length; }
-std::uint64_t ProgramFile::segment_base_offset() const noexcept {
-  return model_->header().segment_base_offset;
-}
-std::uint64_t ProgramFile::segment_data_size() const noexcept { return model_->header().segment_data_size; }
 
 Result<std::uint32_t> ProgramFile::version() const {
   return without_exceptions([&] { return model_->version(); });

@@ -16,6 +16,7 @@
 #include "etstream/inspect.h"
 #include "etstream/program.h"
 #include "file_bytes.h"
+#include "formats/pte/program_model.h"
 #include "program_generated.h"
 #include "test_errors.h"
 #include "used_bytes.h"
@@ -156,9 +157,9 @@ TEST_CASE(
   REQUIRE(opened);
   const std::uint64_t end = opened->flatbuffer_size();
   std::vector<bool> is_metadata(file.size(), false);
-  std::fill_n(is_metadata.begin(), opened->segment_base_offset(), true);
+  std::fill_n(is_metadata.begin(), opened->model().header().segment_base_offset, true);
   std::vector<bool> used = used_bytes(file.substr(0, end), "program.fbs");
-  std::fill_n(used.begin() + 8, opened->extended_header_size(), true);
+  std::fill_n(used.begin() + 8, opened->model().header().length, true);
   used.resize(file.size(), false);
   const auto flatbuffers_takes = [&](const std::string& bytes) {
     const auto reopened = ProgramFile::open(file_of(bytes));

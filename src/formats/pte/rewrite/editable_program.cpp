@@ -248,16 +248,17 @@ Result<EditableProgram> read_editable_program(const pte::Program& program,
 }
 
 Result<EditableProgram> read_editable_program(const ProgramFile& program) {
-  ETSTREAM_ASSIGN(const auto listed, program.model().segments());
+  const pte::Program& model = program.model();
+  ETSTREAM_ASSIGN(const auto listed, model.segments());
   std::vector<EditableProgram::Segment> segments;
   for (const SegmentInfo& segment : listed) {
-    ETSTREAM_ASSIGN(ByteSource source, program.file().slice(segment.offset, segment.size));
+    ETSTREAM_ASSIGN(ByteSource source, model.file().slice(segment.offset, segment.size));
     segments.push_back(
-        {.source = std::move(source), .offset = segment.offset - program.segment_base_offset()});
+        {.source = std::move(source), .offset = segment.offset - model.header().segment_base_offset});
   }
-  ETSTREAM_ASSIGN(EditableProgram editable, read_editable_program(program.model(), std::move(segments)));
-  editable.size = program.file().size();
-  FileBudget budget(program.file());
+  ETSTREAM_ASSIGN(EditableProgram editable, read_editable_program(model, std::move(segments)));
+  editable.size = model.file().size();
+  FileBudget budget(model.file());
   for (const auto& segment : editable.segments) ETSTREAM_TRY(budget.spend(segment.source.size()));
   for (const auto* const listed_inline : {&editable.inline_constants, &editable.inline_delegates}) {
     for (const auto& entry : *listed_inline) ETSTREAM_TRY(budget.spend(entry.data.size()));

@@ -15,7 +15,6 @@
 #include "etstream/program_graph.h"
 #include "etstream/program_plan.h"
 #include "etstream/program_schema.h"
-#include "etstream/program_summary.h"
 #include "file_bytes.h"
 #include "test_errors.h"
 #include "test_files.h"
@@ -129,7 +128,7 @@ TEST_CASE("metadata is read once, however much is asked of a program") {
   const auto storage = std::make_shared<CountedBytes>(real_program());
   const ProgramFile program = ProgramFile::open(ByteSource(storage)).value();
   CHECK(storage->reads() == 2);  // the extended header, and the one page that the flatbuffer is
-  REQUIRE(summarize(program));
+  REQUIRE(ProgramGraph::read(program, 0));
   REQUIRE(program.methods());
   REQUIRE(program.segments());
   CHECK(storage->reads() == 2);

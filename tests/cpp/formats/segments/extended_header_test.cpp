@@ -9,6 +9,7 @@
 #include "etstream/inspect.h"
 #include "etstream/program.h"
 #include "file_bytes.h"
+#include "formats/pte/program_model.h"
 #include "formats/segments/data_segments.h"
 #include "formats/segments/extended_header.h"
 #include "program_generated.h"
@@ -80,9 +81,9 @@ TEST_CASE(
   put_at(file, kSegmentSize, std::uint64_t{0});
   const auto shorter = ProgramFile::open(file_of(file));
   REQUIRE(shorter);
-  CHECK(shorter->extended_header_size() == 24);
-  CHECK(shorter->segment_base_offset() == 2560);
-  CHECK(shorter->segment_data_size() == 0);
+  CHECK(shorter->model().header().length == 24);
+  CHECK(shorter->model().header().segment_base_offset == 2560);
+  CHECK(shorter->model().header().segment_data_size == 0);
   CHECK(findings_of(file).ok());
   put_at(file, kSegmentBase, std::uint64_t{23401});  // of which ExecuTorch sees nothing before it loads one
   CHECK(ProgramFile::open(file_of(file)));

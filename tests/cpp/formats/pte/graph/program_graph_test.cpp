@@ -7,7 +7,7 @@
 #include <flatbuffers/flatbuffers.h>
 
 #include "etstream/duplicates.h"
-#include "etstream/program_summary.h"
+#include "etstream/inspect.h"
 #include "file_bytes.h"
 #include "program_generated.h"
 #include "test_errors.h"
@@ -347,27 +347,26 @@ TEST_CASE("calls that share long lists are refused before the links between them
   CHECK(code_of(read_graph(b.finish({x}, {x}))) == "kTooLarge");
 }
 
-TEST_CASE("a summary counts calls, memory, constants and padding, and duplicates are found by their bytes") {
-  const auto program = ProgramFile::open(file_of(real_program()));
-  const auto summary = summarize(*program);
-  REQUIRE(summary);
-  REQUIRE(summary->methods.size() == 1);
-  const MethodSummary& method = summary->methods[0];
+TEST_CASE(
+    "an inspection counts calls, memory, constants and padding, and duplicates are found by their bytes") {
+  const auto inspected = inspect(file_of(real_program()));
+  REQUIRE(inspected);
+  REQUIRE(inspected->methods.size() == 1);
+  const InspectedMethod& method = inspected->methods[0];
   CHECK(method.instructions == 4);
   CHECK(method.operators.size() == 4);
   CHECK(method.tensors.size() == 10);
   CHECK(method.tensors[0].size == 20480);
   REQUIRE(method.memories.size() == 1);
   CHECK(method.memories[0].tensors == 6);
-  CHECK(summary->constants == 4);
-  CHECK(summary->constant_bytes == 20480 + 288 + 40 + 32);
-  CHECK(summary->padding == 72);
+  CHECK(inspected->program->constants == 4);
+  CHECK(inspected->program->constant_bytes == 20480 + 288 + 40 + 32);
+  CHECK(inspected->program->padding == 72);
   ProgramBuilder with_empty;
   const auto y = with_empty.planned(0);
   with_empty.constant(1);
   with_empty.constant(2, 0);
-  const auto of_empty = ProgramFile::open(file_of(with_empty.finish({y}, {y})));
-  CHECK(summarize(*of_empty)->constants == 1);
+  CHECK(inspect(file_of(with_empty.finish({y}, {y})))->program->constants == 1);
 
   ProgramBuilder b;
   const auto x = b.planned(0);

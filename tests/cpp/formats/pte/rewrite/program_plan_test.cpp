@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "etstream/inspect.h"
 #include "etstream/program_changes.h"
-#include "etstream/program_summary.h"
 #include "file_bytes.h"
 #include "formats/pte/program_model.h"
 #include "program_generated.h"
@@ -115,6 +115,9 @@ TEST_CASE("without options segments keep the alignment that their places show") 
     for (std::size_t i = 0; i < 3; ++i) out.push_back(segments.at(i).offset - segments[0].offset);
     return out;
   };
+  const auto segment_base_of = [](const std::string& file) {
+    return ProgramFile::open(file_of(file))->model().header().segment_base_offset;
+  };
   for (const std::uint32_t alignment : {1U, 16U, 64U, 128U, 256U, 4096U}) {
     for (std::size_t empty = 0; empty < 9; ++empty) {
       CAPTURE(alignment);
@@ -126,16 +129,15 @@ TEST_CASE("without options segments keep the alignment that their places show") 
       REQUIRE_MESSAGE(first, first.error().message);
       const std::string file = written(*first);
       CHECK((laid_out(file, {}) == file));
-      const auto padding = ProgramFile::open(file_of(file))->segment_base_offset() - first->metadata_size;
+      const auto padding = segment_base_of(file) - first->metadata_size;
       if (alignment > 128 && padding < 128) continue;  // the usual one explains that, too
       // All are placed again, as another follows.
       const auto more = plan(ProgramFile::open(file_of(file)).value(), {.metadata = {{"by", file_of("us")}}});
       REQUIRE_MESSAGE(more, more.error().message);
       const std::string again = written(more->program);
       CHECK(places(again) == places(file));
-      const auto opened = ProgramFile::open(file_of(again));
-      CHECK(opened->segment_base_offset() % alignment == 0);
-      CHECK(opened->segment_base_offset() - more->program.metadata_size < alignment);
+      CHECK(segment_base_of(again) % alignment == 0);
+      CHECK(segment_base_of(again) - more->program.metadata_size < alignment);
     }
   }
 }
@@ -153,12 +155,12 @@ TEST_CASE("equal data of delegates goes into one segment, and data of no bytes s
   const std::string back = laid_out(moved, {.delegates = DelegateData::kInline});
   CHECK(delegates_of(back) == std::vector<std::string>{"entry 0: same", "entry 1: ", "entry 2: other",
                                                        "entry 0: same", "entry 3: "});
-  CHECK(ProgramFile::open(file_of(back))->extended_header_size() == 0);
+  CHECK(ProgramFile::open(file_of(back))->model().header().length == 0);
 }
 
 TEST_CASE("a program has a header if a segment of it has bytes, be it one") {
   const auto header_size = [](const std::string& file) {
-    return ProgramFile::open(file_of(file))->extended_header_size();
+    return ProgramFile::open(file_of(file))->model().header().length;
   };
   CHECK(header_size(laid_out(with_inline_delegates({"x"}), {.delegates = DelegateData::kInSegments})) > 0);
   // A segment of constants without one need not be there.
@@ -193,29 +195,27 @@ TEST_CASE("the padding before a segment is what lies between it and the bytes be
     FinishProgramBuffer(builder, program::Program::Pack(builder, &object));
     return finished(builder);
   };
-  const auto summary_of = [](const std::string& file) {
-    const auto program = ProgramFile::open(file_of(file));
-    REQUIRE_MESSAGE(program, program.error().message);
-    const auto summary = summarize(*program);
-    REQUIRE_MESSAGE(summary, summary.error().message);
-    return *summary;
+  const auto bytes_of = [](const std::string& file) {
+    const auto found = inspect(file_of(file));
+    REQUIRE_MESSAGE(found, found.error().message);
+    return found->program.value();
   };
   const auto in_segments = [&](const std::vector<std::string>& data) {
     return laid_out(without_constants(with_inline_delegates(data), 0),
                     {.segment_alignment = 64, .delegates = DelegateData::kInSegments});
   };
-  const ProgramSummary summary = summary_of(in_segments({"x", "y"}));
-  REQUIRE(summary.segments.size() == 2);
-  CHECK(summary.segments[0].padding < 64);
-  CHECK(summary.segments[1].padding == 63);
-  CHECK(summary.padding == summary.segments[0].padding + 63);
-  CHECK(summary_of(without_constants(with_inline_delegates({}), 1)).padding == 0);
+  const ProgramBytes bytes = bytes_of(in_segments({"x", "y"}));
+  REQUIRE(bytes.segments.size() == 2);
+  CHECK(bytes.segments[0].padding < 64);
+  CHECK(bytes.segments[1].padding == 63);
+  CHECK(bytes.padding == bytes.segments[0].padding + 63);
+  CHECK(bytes_of(without_constants(with_inline_delegates({}), 1)).padding == 0);
   // An empty segment has no end from which the next could count.
   std::string with_empty = in_segments({"x", "y", "z"});
   auto* const empty = program::GetMutableProgram(with_empty.data())->mutable_segments()->GetMutableObject(1);
   REQUIRE(empty->mutate_size(0));
   REQUIRE(empty->mutate_offset(128));
-  CHECK(summary_of(with_empty).segments[2].padding == 127);
+  CHECK(bytes_of(with_empty).segments[2].padding == 127);
 }
 
 TEST_CASE("without options delegates in the flatbuffer keep the alignment that their places show") {
