@@ -25,15 +25,13 @@ enum class FileKind {
   kGguf,
   kFatContainer,
   kNativePackage,
-  kTorch,
-  kXnnpackCache
+  kTorch
 };
 
 /// Detects the format from the identifier at offset 4; for GGUF, fat containers and zip archives from the
 /// identifier at offset 0. Among zip archives, torch's have their members in a folder, and packages don't. A
 /// safetensors file is detected from its header, which follows a length below 2^32 that can't be mistaken for
-/// an identifier. A weight cache of XNNPACK is detected from its end, as it begins with weights. Error:
-/// kUnsupported, naming what was found, as "an HTML page".
+/// an identifier. Error: kUnsupported, naming what was found, as "an HTML page".
 [[nodiscard]] ETSTREAM_EXPORT Result<FileKind> file_kind(const ByteSource& file);
 
 /// Returns whether a file begins like an object in JSON, and is of no binary format. Binary formats begin
@@ -42,7 +40,7 @@ enum class FileKind {
 [[nodiscard]] ETSTREAM_EXPORT Result<bool> begins_json_object(const ByteSource& file);
 
 /// Returns the kind's name for software: "program", "bundled_program", "segmented_bundle", "tensor_data",
-/// "safetensors", "gguf", "fat_container", "native_package", "torch", "xnnpack_cache".
+/// "safetensors", "gguf", "fat_container", "native_package", "torch".
 [[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(FileKind kind) noexcept;
 /// Describes the kind for people: "program (ET12)", "tensor data (FT01)", "GGUF"...
 [[nodiscard]] ETSTREAM_EXPORT std::string_view describe(FileKind kind) noexcept;

@@ -28,7 +28,6 @@
 #include "etstream/result.h"
 #include "etstream/segment_info.h"
 #include "etstream/tensor_data_file.h"
-#include "etstream/xnnpack_cache_file.h"
 
 namespace etstream {
 
@@ -107,13 +106,6 @@ struct NamedDataInfo {
   std::vector<std::string> asked_by;
 };
 
-/// A weight cache of XNNPACK.
-struct XnnpackCacheInfo {
-  std::vector<XnnpackCacheEntry> entries;  // in the order of the index
-  std::uint64_t index_offset = 0;          // from the start of the file, in bytes
-  std::uint64_t dead_bytes = 0;            // as XnnpackCacheFile::dead_bytes() returns them
-};
-
 /// The result of inspect().
 struct FileInspection {
   std::vector<InspectedFile> files;  // where a path stands for several; offsets are from the start of each
@@ -132,7 +124,6 @@ struct FileInspection {
   std::vector<DelegatePayload> payloads;          // of the program's delegates
   std::vector<std::pair<std::string, std::string>> metadata;  // of the program: keys, values for people
   std::vector<BundledProgramFile::Suite> suites;
-  std::optional<XnnpackCacheInfo> xnnpack_cache;
   std::uint64_t bytes_read = 0;        // from the file, for everything but duplicates and contents
   std::vector<Duplicates> duplicates;  // from find_duplicates(), if requested
   std::vector<FileContent> contents;   // from read_contents(), if requested

@@ -20,14 +20,6 @@
 
 namespace etstream {
 
-/// The weights in a weight cache of XNNPACK beside those that a program looks up there. Their name is their
-/// key, followed by that of the bias if the kernel packs it too; a program may find them under either name.
-struct XnnpackCacheFit {
-  std::string file;                  // the cache, as messages name it
-  std::vector<std::string> misses;   // the keys of weights that the program looks up in vain, in its order
-  std::vector<std::string> unasked;  // the names that it does not look up, sorted: another program may
-};
-
 /// Findings, and the files that they are about.
 struct FileFindings : Findings {
   /// The keys that the program asks for and does not contain, as external_keys() of program_weights.h returns
@@ -35,21 +27,18 @@ struct FileFindings : Findings {
   std::optional<std::vector<std::string>> external_keys;
   std::vector<std::string> files;    // of the set that was checked, if the path stands for several
   std::vector<std::string> weights;  // the paths of the .ptd files that were checked with the program
-  std::vector<XnnpackCacheFit> xnnpack_caches;  // that were checked with the program
-  std::vector<MethodRun> runs;                  // those of add_runs()
+  std::vector<MethodRun> runs;       // those of add_runs()
 };
 
-/// Checks a .pte, a .ptd, a .bpte, a safetensors, a GGUF, a .fat or a .ptn file, or a weight cache of
-/// XNNPACK, as file_kind() detects it. Reads all metadata and padding, and payloads that a hash or a checksum
-/// protects. Finds at most 100 errors and 100 warnings. Errors: kUnsupported for another kind of file; kIo;
+/// Checks a .pte, a .ptd, a .bpte, a safetensors, a GGUF, a .fat or a .ptn file, as file_kind() detects it.
+/// Reads all metadata and padding, and payloads that a hash or a checksum protects. Finds at most 100 errors and 100 warnings. Errors: kUnsupported for another kind of file; kIo;
 /// kCorrupt for a file that changes while it is read. Other problems in the file are in the findings.
 [[nodiscard]] ETSTREAM_EXPORT Result<Findings> verify(const ByteSource& file);
 
 /// Checks a .pte or a .bpte and the .ptd files that it is to run with: each by itself and, if all are sound,
-/// that they fit, as in program_weights.h. Among `weights` may be weight caches of XNNPACK: warnings name the
-/// packed weights that the program's delegates look up in vain, and those that they don't look up. Opens each
-/// file once. Finds at most 100 errors and 100 warnings in each. Further error: kUnsupported for other kinds
-/// of files than these, if there are `weights`.
+/// that they fit, as in program_weights.h. Opens each file once. Finds at most 100 errors and
+/// 100 warnings in each. Further error: kUnsupported for other kinds of files than these, if there are
+/// `weights`.
 [[nodiscard]] ETSTREAM_EXPORT Result<FileFindings> verify(const ByteSource& file,
                                                           const std::vector<ByteSource>& weights);
 

@@ -227,11 +227,6 @@ void print_inspection(const std::string& file, const FileInspection& found) {
   if (!found.metadata.empty()) say("\nmetadata\n");
   for (const auto& [key, value] : found.metadata) say("  {} = {}\n", printable(key), printable(value));
   if (found.program) print_totals(*found.program);
-  if (found.xnnpack_cache) {
-    const std::uint64_t dead = found.xnnpack_cache->dead_bytes;
-    say("\n{} packed; {} ({} bytes) that none of them refers to\n",
-        counted(found.xnnpack_cache->entries.size(), "weight"), readable_size(dead), dead);
-  }
   if (!found.suites.empty()) say("\n");
   for (const auto& suite : found.suites) {
     say("test suite of {}: {}\n", printable(suite.method_name), counted(suite.test_cases, "case"));

@@ -46,10 +46,6 @@ Result<void> verify_command(const VerifyArguments& arguments) {
     report.update(findings_to_json(findings, option_words));
     if (!findings.files.empty()) report["files"] = findings.files;
     if (!findings.weights.empty()) report["tensor_data"] = findings.weights;
-    for (const XnnpackCacheFit& fit : findings.xnnpack_caches) {
-      report["xnnpack_caches"].push_back(
-          {{"file", fit.file}, {"misses", fit.misses}, {"unasked", fit.unasked}});
-    }
     if (external_keys) {
       report["external_keys"] = *external_keys;
       report["unknown_operators"] = findings.unknown_operators;
@@ -118,8 +114,7 @@ void add_verify_command(CLI::App& app, ChosenCommand& chosen) {
       ->required();
   command.add_option(
       "WEIGHTS", arguments.weights,
-      "Tensor data files that the program is to run with, which are checked for what it needs; and weight "
-      "caches that XNNPACK has written for it on a device");
+      "Tensor data files that the program is to run with, which are checked for what it needs");
   add_partial_option(command, arguments.partial);
   add_run_options(command, arguments);
   command.add_flag("--json", arguments.json, "Report as JSON on standard output");

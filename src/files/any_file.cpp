@@ -64,8 +64,6 @@ Result<AnyFile> open_any(const ByteSource& file) {
       return as_any(FatContainerFile::open(file));
     case FileKind::kNativePackage:
       return as_any(NativePackageFile::open(file));
-    case FileKind::kXnnpackCache:
-      return as_any(XnnpackCacheFile::open(file));
   }
   std::abort();
 }
@@ -80,8 +78,7 @@ FileKind kind_of(const AnyFile& file) noexcept {
       [](const TensorDataFile&) { return FileKind::kTensorData; },
       [](const CheckpointFile& checkpoint) { return checkpoint.kind; },
       [](const FatContainerFile&) { return FileKind::kFatContainer; },
-      [](const NativePackageFile&) { return FileKind::kNativePackage; },
-      [](const XnnpackCacheFile&) { return FileKind::kXnnpackCache; });
+      [](const NativePackageFile&) { return FileKind::kNativePackage; });
 }
 
 const ByteSource& source_of(const AnyFile& file) noexcept {

@@ -25,7 +25,6 @@
 #include "etstream/program.h"
 #include "etstream/result.h"
 #include "etstream/tensor_data_file.h"
-#include "etstream/xnnpack_cache_file.h"
 #include "formats/pte/backends/data_requests.h"
 
 namespace etstream {
@@ -44,7 +43,7 @@ struct CheckpointFile {
 [[nodiscard]] std::string type_text(const CheckpointTensor& tensor);
 
 using AnyFile = std::variant<ProgramFile, BundledProgramFile, TensorDataFile, CheckpointFile,
-                             FatContainerFile, NativePackageFile, XnnpackCacheFile>;
+                             FatContainerFile, NativePackageFile>;
 
 /// Opens a file by how it begins. Errors: those of file_kind() and of opening that kind.
 [[nodiscard]] Result<AnyFile> open_any(const ByteSource& file);

@@ -47,16 +47,6 @@ std::vector<NamedPiece> pieces_of(const FatContainerFile& container) {
   return out;
 }
 
-std::vector<NamedPiece> pieces_of(const XnnpackCacheFile& cache) {
-  std::vector<NamedPiece> out;
-  for (const XnnpackCacheEntry& entry : cache.entries()) {
-    out.push_back({quote(entry.name),
-                   text("{} of seed {:08x}", counted(entry.data.size(), "byte"), entry.seed), entry.data,
-                   text("at {}", entry.offset)});
-  }
-  return out;
-}
-
 Result<std::vector<NamedPiece>> pieces_of(const TensorDataFile& weights, const KeyNames& names) {
   ETSTREAM_ASSIGN(const auto entries, weights.entries());
   std::vector<NamedPiece> out;
@@ -108,11 +98,6 @@ Result<bool> diff_files(const FatContainerFile& a, const FatContainerFile& b, Di
     return out;
   };
   list.compare("order of payloads", order(a), order(b));
-  return list.is_same();
-}
-
-Result<bool> diff_files(const XnnpackCacheFile& a, const XnnpackCacheFile& b, DiffList list) {
-  ETSTREAM_TRY(compare_pieces(list, pieces_of(a), pieces_of(b)));
   return list.is_same();
 }
 

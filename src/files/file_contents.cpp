@@ -166,17 +166,6 @@ Result<void> add_contents(const NativePackageFile& package, Collector& out) {
   return {};
 }
 
-Result<void> add_contents(const XnnpackCacheFile& cache, Collector& out) {
-  for (const XnnpackCacheEntry& entry : cache.entries()) {
-    out.add(entry.data, {.kind = ContentKind::kNamedData, .name = entry.name, .detail = "packed weights"});
-  }
-  const ByteSource& file = cache.file();
-  ETSTREAM_ASSIGN(const ByteSource index,
-                  file.slice(cache.index_offset(), file.size() - cache.index_offset()));
-  out.add(index, {.kind = ContentKind::kTables, .name = "index"});
-  return {};
-}
-
 Result<void> add_contents(const FatContainerFile& container, Collector& out) {
   std::set<SourcePlace> seen;
   for (const FatPayload& payload : container.payloads()) {

@@ -246,16 +246,6 @@ Result<void> add_file(const NativePackageFile& package, const KeyNames& /*names*
   return {};
 }
 
-Result<void> add_file(const XnnpackCacheFile& cache, const KeyNames& /*names*/, FileInspection& inspection) {
-  inspection.version = XnnpackCacheFile::version();
-  inspection.xnnpack_cache = {cache.entries(), cache.index_offset(), cache.dead_bytes()};
-  for (const XnnpackCacheEntry& entry : cache.entries()) {
-    add_part(inspection, text("{}, seed {:08x}", quote(entry.name), entry.seed), entry.data, cache.file());
-  }
-  add_part(inspection, "index", cache.index_offset(), cache.file().size() - cache.index_offset());
-  return {};
-}
-
 /// Sorts the parts by their places, each once though it may be shared, and sets metadata_size to the bytes
 /// outside of them.
 void settle_parts(FileInspection& inspection) {

@@ -15,7 +15,6 @@
 #include "etstream/runtime_checks.h"
 #include "files/any_file.h"
 #include "files/weight_paths.h"
-#include "files/xnnpack_cache_fit.h"
 #include "formats/checkpoint/set_flaws.h"
 #include "formats/checkpoint/weight_sets.h"
 #include "formats/pte/load_verify.h"
@@ -88,11 +87,7 @@ Result<void> verify_opened(Checked& checked, Findings& findings) {
         ETSTREAM_TRY(container.verify(findings));
         return verify_payloads(container, findings);
       },
-      [&](const NativePackageFile& package) { return package.verify(findings); },
-      [&](const XnnpackCacheFile& cache) -> Result<void> {
-        cache.verify(findings);
-        return {};
-      });
+      [&](const NativePackageFile& package) { return package.verify(findings); });
 }
 
 /// Opens a file and checks it. Its problems go to `findings`.
@@ -134,7 +129,7 @@ Result<std::vector<Checked>> open_and_verify_weights(const std::vector<ByteSourc
   std::vector<Checked> out;
   for (const ByteSource& file : files) {
     ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
-    if (kind != FileKind::kTensorData && kind != FileKind::kXnnpackCache) {
+    if (kind != FileKind::kTensorData) {
       return explain(file, {"tensor data (.ptd)", {FileKind::kTensorData}},
                      error_in(ErrorCode::kUnsupported, file.name(), "expected tensor data (.ptd)"));
     }
@@ -167,17 +162,9 @@ Result<FileFindings> verify(const ByteSource& file, const std::vector<ByteSource
     if (findings.ok() && !weights.empty()) {
       if (!requests) return std::move(requests).error();
       std::vector<const TensorDataFile*> sound;
-      for (const Checked& each : checked_weights) {
-        if (const auto* data = std::get_if<TensorDataFile>(&*each.file)) sound.push_back(data);
-        const auto* const cache = std::get_if<XnnpackCacheFile>(&*each.file);
-        if (!cache) continue;
-        ETSTREAM_ASSIGN(findings.xnnpack_caches.emplace_back(),
-                        fit_xnnpack_cache(*program, *cache, findings));
-      }
-      if (!sound.empty()) {
-        ETSTREAM_ASSIGN(Findings more, verify(*program, *requests, sound));
-        append(findings, std::move(more));
-      }
+      for (const Checked& each : checked_weights) sound.push_back(&std::get<TensorDataFile>(*each.file));
+      ETSTREAM_ASSIGN(Findings more, verify(*program, *requests, sound));
+      append(findings, std::move(more));
     }
     if (requests) findings.external_keys = external_keys(*requests);
     return findings;
@@ -230,16 +217,12 @@ Result<FileFindings> verify_with_weights(const std::string& path, const std::vec
   ETSTREAM_ASSIGN(WeightPaths found, find_weights(weights, options));
   ETSTREAM_ASSIGN(const ByteSource file, options.open_file(path));
   std::vector<ByteSource> sources;
-  std::vector<std::string> tensor_data;
   for (const std::string& weight : found.files) {
-    ETSTREAM_ASSIGN(const ByteSource source, options.open_file(weight));
-    ETSTREAM_ASSIGN(const FileKind kind, file_kind(source));
-    if (kind != FileKind::kXnnpackCache) tensor_data.push_back(weight);
-    sources.push_back(source);
+    ETSTREAM_ASSIGN(sources.emplace_back(), options.open_file(weight));
   }
   ETSTREAM_ASSIGN(FileFindings findings, verify(file, sources));
   for (const Error& problem : found.problems) add_error(findings, problem);
-  findings.weights = std::move(tensor_data);
+  findings.weights = std::move(found.files);
   return findings;
 }
 

@@ -55,14 +55,6 @@ static void to_json(Json& out, const NamedDataInfo& info) {
   out["asked_by"] = info.asked_by;
 }
 
-static void to_json(Json& out, const XnnpackCacheEntry& entry) {
-  out = {{"name", entry.name}, {"offset", entry.offset}, {"size", entry.data.size()}, {"seed", entry.seed}};
-}
-
-static void to_json(Json& out, const XnnpackCacheInfo& cache) {
-  out = {{"index_offset", cache.index_offset}, {"dead_bytes", cache.dead_bytes}, {"entries", cache.entries}};
-}
-
 static void to_json(Json& out, const PayloadPart& part) {
   out = {{"name", part.name}, {"offset", part.offset}, {"size", part.size}};
   if (!part.key.empty()) out["key"] = part.key;
@@ -190,7 +182,6 @@ Json inspection_to_json(const std::string& file, const FileInspection& found, bo
     if (name != found.names.end()) out["named_data"][i]["name"] = name->second;
   }
   if (!found.program_data.empty()) out["named_data"] = found.program_data;
-  if (found.xnnpack_cache) out["xnnpack_cache"] = *found.xnnpack_cache;
   if (duplicates) out["duplicates"] = found.duplicates;
   return out;
 }

@@ -258,20 +258,9 @@ void bind_reports(nb::module_& module) {
       .def("__bool__", &Findings::ok)
       .def("__str__", &told)
       .def("__repr__", [](const Findings& self) { return shown(self, "Findings"); });
-  nb::class_<XnnpackCacheFit>(module, "XnnpackCacheFit",
-                              "A weight cache of XNNPACK beside the weights that a program looks up there.")
-      .def_ro("file", &XnnpackCacheFit::file, "The name of the cache.")
-      .def_ro("misses", &XnnpackCacheFit::misses, "The keys of weights that the program looks up in vain.")
-      .def_ro("unasked", &XnnpackCacheFit::unasked, "The names in the cache that it does not look up.")
-      .def("__repr__", [](const XnnpackCacheFit& self) {
-        return text("<etstream.XnnpackCacheFit of {}: {} missing, {} not asked for>", self.file,
-                    self.misses.size(), self.unasked.size());
-      });
   nb::class_<FileFindings, Findings>(module, "FileFindings",
                                      "The findings of verify(), with how methods ended where they were run.")
       .def("__repr__", [](const FileFindings& self) { return shown(self, "FileFindings"); })
-      .def_ro("xnnpack_caches", &FileFindings::xnnpack_caches,
-              "How the weight caches of XNNPACK that were given fit the program.")
       .def_prop_ro("runs", [](const FileFindings& self) { return list_of(self.runs); });
   nb::class_<OutputFindings, Findings>(
       module, "OutputFindings",

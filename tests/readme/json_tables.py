@@ -57,7 +57,6 @@ COMMANDS = {
     "verify": [
         "verify model.bpte --json",
         "verify small.pte weights.ptd --json",
-        "verify delegated.pte cache.xpwc --json",
         "verify model.gguf --json",
         "verify shards --json",
         "verify model.pte --run --python ./python --json",
@@ -76,7 +75,6 @@ COMMANDS = {
         "inspect model.gguf --json",
         "inspect said.pte --json",
         "inspect model.ptn --json",
-        "inspect cache.xpwc --json",
         "inspect shards --json",
         "inspect shards/w-00001-of-00003.ptd --json",
     ],
@@ -170,7 +168,6 @@ def main() -> int:
         folder = Path(temporary) / "here"
         shutil.copytree(root / "examples", folder)
         shutil.copy(golden / "delegated_program" / "program.pte", folder / "delegated.pte")
-        shutil.copy(golden / "xnnpack_cache" / "cache.xpwc", folder / "cache.xpwc")
         shutil.copy(golden / "tensor_data" / "expected.ptd", folder / "named.ptd")
         (folder / "shards").mkdir()
         (folder / "phase.sh").write_text(PHASE)

@@ -20,7 +20,7 @@ FOLDERS = """
     flatbuffer flatbuffer/json
     formats/tensor formats/segments formats/safetensors formats/gguf formats/ptd
     formats/pte formats/pte/backends formats/pte/graph formats/pte/rewrite
-    formats/elf formats/fat formats/xpwc formats/bpte formats/bpte/cases formats/zip formats/ptn formats/torch
+    formats/elf formats/fat formats/bpte formats/bpte/cases formats/zip formats/ptn formats/torch
     formats/checkpoint formats/checkpoint/rename
     runtime_checks
     memory/process memory/heap memory/profile

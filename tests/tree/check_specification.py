@@ -7,7 +7,7 @@ A byte table has the columns `| offset | size | field | meaning |` and belongs t
 structure's size: "### Header (64 bytes)". Its rows follow each other from 0 on. A meaning that begins with a literal in
 backticks gives the field's only value. FILE is read by the tables alone. A bundle has hashes and parts; a packed file
 has a stored piece, a coded one, and one in planes; an update has new bytes, the same ones, differences and sparse
-planes. Hashes are not computed. A weight cache is as ExecuTorch wrote it.
+planes. Hashes are not computed.
 """
 
 import mmap
@@ -153,21 +153,7 @@ class PackedFile(Checker):
         return kinds
 
 
-class XnnpackCache(Checker):
-    def run(self) -> None:
-        footer_at = len(self.file) - self.sizes["Footer"]
-        footer = self.read("Footer", footer_at)
-        index = at = footer["index offset"]
-        for _ in range(footer["entry count"]):
-            at += self.sizes["Name length"] + self.read("Name length", at)["name length"]
-            place = self.read("Place", at)
-            self.expect(place["data offset"] % 4096 == 0, f"weights of {at} at a page, found {place['data offset']}")
-            self.expect(0 < place["data size"] <= index - place["data offset"], f"weights of {at} before the index")
-            at += self.sizes["Place"]
-        self.expect(index < at == footer_at, f"entries up to the footer at {footer_at}, found {at}")
-
-
-CHECKERS = {"segmented_bundle": SegmentedBundle, "packed_file": PackedFile, "xnnpack_cache": XnnpackCache}
+CHECKERS = {"segmented_bundle": SegmentedBundle, "packed_file": PackedFile}
 
 
 def main() -> int:

@@ -106,7 +106,6 @@ Result<WeightFile> open_weight_file(const std::string& path, const ByteSource& f
     case FileKind::kBundledProgram:
     case FileKind::kSegmentedBundle:
     case FileKind::kFatContainer:
-    case FileKind::kXnnpackCache:
       return other();
   }
   std::abort();

@@ -33,8 +33,6 @@ Advice advice_on(FileKind kind, const Expected& expected) {
     case FileKind::kGguf:
     case FileKind::kTorch:
       return {AdviceTerm::kReadAsCheckpoint};
-    case FileKind::kXnnpackCache:
-      return {};
   }
   return {};
 }

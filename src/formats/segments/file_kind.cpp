@@ -15,9 +15,6 @@
 namespace etstream {
 namespace {
 
-/// The position of an identifier that is not at the beginning.
-constexpr std::size_t kAtEnd = std::string_view::npos;
-
 struct KnownKind {
   FileKind kind;
   std::string_view name;
@@ -37,8 +34,6 @@ constexpr KnownKind kKnownKinds[] = {
     {FileKind::kBundledProgram, "bundled_program", "bundled program (BP08)", 4, "BP08"},
     {FileKind::kSegmentedBundle, "segmented_bundle", "segmented bundle (BPS1)", 4, "BPS1"},
     {FileKind::kTensorData, "tensor_data", "tensor data (FT01)", 4, "FT01"},
-    {FileKind::kXnnpackCache, "xnnpack_cache", "weight cache of XNNPACK (XPWC)", kAtEnd,
-     kXnnpackCacheIdentifier},
 };
 
 const KnownKind& entry_of(FileKind kind) noexcept {
@@ -57,14 +52,6 @@ std::optional<FileKind> known_kind(std::string_view bytes) noexcept {
     }
   }
   return std::nullopt;
-}
-
-Result<bool> ends_xnnpack_cache(const ByteSource& file) {
-  constexpr std::uint64_t kFromEnd = 8;  // a version is behind the identifier
-  std::array<char, kXnnpackCacheIdentifier.size()> found{};
-  if (file.size() < kFromEnd) return false;
-  ETSTREAM_TRY(file.read_at(file.size() - kFromEnd, std::as_writable_bytes(std::span(found))));
-  return std::string_view(found.data(), found.size()) == kXnnpackCacheIdentifier;
 }
 
 std::string_view first_zip_name(std::string_view bytes) noexcept {
@@ -99,8 +86,6 @@ Result<FileKind> file_kind(const ByteSource& file) {
   const auto known = known_kind(begin);
   if (known && *known == FileKind::kNativePackage) return kind_of_zip(file);
   if (known) return *known;
-  ETSTREAM_ASSIGN(const bool is_cache, ends_xnnpack_cache(file));
-  if (is_cache) return FileKind::kXnnpackCache;
   ETSTREAM_TRY(refuse_foreign(file));
   if (there < kOffset + 4) {
     return error_in(ErrorCode::kUnsupported, file.name(), "is {} long, expected a .pte, .ptd or .bpte file",

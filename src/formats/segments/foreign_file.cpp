@@ -29,9 +29,12 @@ struct Foreign {
   std::string_view advice;
 };
 
-/// A format of another tool, by the bytes that it begins with.
+constexpr std::size_t kEndBytes = 8;
+constexpr std::size_t kAtEnd = std::string_view::npos;
+
+/// A format of another tool, by the bytes that it begins with, or that its last 8 bytes begin with.
 struct ForeignFormat {
-  std::size_t position;
+  std::size_t position;  // or kAtEnd
   std::string_view begin;
   std::string_view what;
   std::string_view advice;
@@ -60,6 +63,8 @@ constexpr auto kForeignFormats = std::to_array<ForeignFormat>({
     {0, "\x80\x04\x95", "is a pickle, which etstream never executes", kTorchSaves},
     {0, "\x80\x05\x95", "is a pickle, which etstream never executes", kTorchSaves},
     {4, "TFL3", "is a model of TensorFlow Lite", "give one of ExecuTorch"},
+    {kAtEnd, "CWPX", "is a weight cache of XNNPACK, which a device writes for itself",
+     "give the program or its weights"},
 });
 
 bool starts_with_word(std::string_view text, std::string_view lower_case) {
@@ -133,10 +138,12 @@ std::optional<Foreign> describe_text(std::string_view begin, bool is_whole) {
   return Foreign{text("is text, {}", excerpt(words)), kAgain};
 }
 
-std::optional<Foreign> describe_foreign(std::string_view begin, bool is_whole) {
+std::optional<Foreign> describe_foreign(std::string_view begin, std::string_view end, bool is_whole) {
   if (begin.empty()) return Foreign{"is empty, as a download is that failed", "get it again"};
   for (const ForeignFormat& format : kForeignFormats) {
-    if (begin.size() > format.position && begin.substr(format.position).starts_with(format.begin)) {
+    const bool is_at_end = format.position == kAtEnd;
+    if (!is_at_end && begin.size() <= format.position) continue;
+    if ((is_at_end ? end : begin.substr(format.position)).starts_with(format.begin)) {
       return Foreign{std::string(format.what), format.advice};
     }
   }
@@ -163,18 +170,18 @@ bool is_whole_file(const ByteSource& file) {
 Result<void> refuse_foreign(const ByteSource& file) {
   if (!is_whole_file(file)) return {};
   return without_exceptions([&]() -> Result<void> {
-    const auto read = [&](std::size_t most) -> Result<std::string> {
-      std::string begin(static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), most)), '\0');
-      ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(begin))));
-      return begin;
+    const auto read = [&](std::size_t most, bool from_end = false) -> Result<std::string> {
+      std::string bytes(static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), most)), '\0');
+      ETSTREAM_TRY(
+          file.read_at(from_end ? file.size() - bytes.size() : 0, std::as_writable_bytes(std::span(bytes))));
+      return bytes;
     };
     ETSTREAM_ASSIGN(std::string begin, read(kKindBytes));
     const auto kind = known_kind(begin);
     if (kind && *kind != FileKind::kNativePackage) return {};
-    ETSTREAM_ASSIGN(const bool is_cache, ends_xnnpack_cache(file));
-    if (is_cache) return {};
     ETSTREAM_ASSIGN(begin, read(kMostRecognized));
-    const auto found = kind ? describe_zip(begin) : describe_foreign(begin, begin.size() == file.size());
+    ETSTREAM_ASSIGN(const std::string end, read(kEndBytes, true));
+    const auto found = kind ? describe_zip(begin) : describe_foreign(begin, end, begin.size() == file.size());
     if (!found) return {};
     return with_advice(error_in(ErrorCode::kUnsupported, file.name(), "{}", found->what),
                        {std::string(found->advice)});

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The kinds of files by the bytes that they begin or end with.
+// The kinds of files by the bytes that they begin with.
 #pragma once
 
 #include <cstddef>
 #include <optional>
 #include <string_view>
 
-#include "etstream/byte_source.h"
 #include "etstream/file_kind.h"
-#include "etstream/result.h"
 
 namespace etstream {
 
@@ -18,12 +16,6 @@ inline constexpr std::size_t kKindBytes = 9;
 
 /// Returns the kind of a file that begins with `bytes`; nothing if it has no identifier of ours.
 [[nodiscard]] std::optional<FileKind> known_kind(std::string_view bytes) noexcept;
-
-/// Stands near the end of a weight cache of XNNPACK: its number in memory, 0x58505743, little-endian.
-inline constexpr std::string_view kXnnpackCacheIdentifier = "CWPX";
-
-/// Returns whether a file ends like a weight cache of XNNPACK, of any version. Errors: those of reading.
-[[nodiscard]] Result<bool> ends_xnnpack_cache(const ByteSource& file);
 
 /// Returns the name of the first member of a zip archive that begins with `bytes`, as far as they go; "" if
 /// there is none.

@@ -39,7 +39,6 @@ from etstream._core import (
     Tensor,
     TestCase,
     TestSuite,
-    XnnpackCacheFit,
 )
 from etstream._core import version as __version__
 from etstream._embedded_files import embed
@@ -141,7 +140,6 @@ __all__ = [
     "TooLargeError",
     "UnsupportedError",
     "WeightOrigins",
-    "XnnpackCacheFit",
     "__version__",
     "bundle",
     "compare",

@@ -86,7 +86,6 @@ def verify(
             checkpoint or of a file of a set stands for the whole set: a missing file is an error.
         weights: sources: .ptd files, for a .pte or .bpte. The path of the first of several shards stands for all, and
             a list of paths for each of them.
-            Also weight caches of XNNPACK, which the findings' `xnnpack_caches` compare with what the program looks up.
         partial: check each file by itself, even if it belongs to a set.
         run: also run each method of a .pte or .bpte that has no error, on the test cases of the bundle, or on zeros,
             ones and random numbers. Each run has a process of its own. The findings' `runs` say how it ended, and the

@@ -9,7 +9,6 @@
 
 #include "core/base/content_hash.h"
 #include "core/base/text.h"
-#include "etstream/xnnpack_cache_file.h"
 #include "file_bytes.h"
 #include "files/origins/made_program.h"
 #include "formats/pte/backends/made_xnnpack_payload.h"
@@ -174,18 +173,6 @@ TEST_CASE("bytes before a tensor of the same name are found too") {
   const Base found = matched(file, base);
   CHECK(place_of(found, file.size() - 3000 + 500) == base.size() - 2000 + 500);
   CHECK(place_of(found, file.size() - 1000) == base.size() - 3000);
-}
-
-TEST_CASE("the packed weights of a cache are found by their order") {
-  const std::string base = content_of(kGoldenDir + "/xnnpack_cache/cache.xpwc");
-  const auto opened = XnnpackCacheFile::open(source_of(base));
-  REQUIRE_MESSAGE(opened, opened.error().message);
-  const XnnpackCacheEntry& entry = opened->entries().at(0);
-  const std::size_t at = base.find(text_of(entry.data));
-  std::string file = base;
-  file.replace(at, entry.data.size(), random_bytes(entry.data.size(), 1));
-  file[file.find(entry.name)] = 'x';
-  CHECK(place_of(matched(file, base), at) == at);
 }
 
 TEST_CASE("named data is found by its place among what a delegate asks for, or by its order") {

@@ -56,7 +56,6 @@ bool fill_their_parents(const std::vector<FileContent>& contents) {
 
 TEST_CASE("every byte of a file belongs to one content that has no others in it") {
   for (const std::string& file : {real_program(), real_bundle(), real_tensor_data(),
-                                  content_of(kGoldenDir + "/xnnpack_cache/cache.xpwc"),
                                   content_of(kGoldenDir + "/native_package/expected.ptn"),
                                   fat({{"a", file_of(real_program())}, {"b", file_of("xyz")}})}) {
     const auto contents = contents_of(file);

@@ -38,17 +38,6 @@ Result<ByteSource> leave_out_keys(const ByteSource& payload, const std::vector<P
 
 Result<void> read_xnnpack(const ByteSource& data, DelegateUses& out) {
   ETSTREAM_ASSIGN(auto found, read_xnnpack_uses(data, out.asker));
-  std::vector<std::size_t> places;  // in `uses`, by the place in all constants
-  std::size_t count = 0;
-  for (const PayloadConstant& constant : found.constants) {
-    places.push_back(count);
-    if (!constant.key.empty()) ++count;
-  }
-  for (XnnpackPacking& packing : found.packings) {
-    packing.filter = places[packing.filter];
-    if (packing.bias) packing.bias = places[*packing.bias];
-  }
-  out.packings = std::move(found.packings);
   std::erase_if(found.constants, [](const PayloadConstant& constant) { return constant.key.empty(); });
   ETSTREAM_ASSIGN(out.without_keys, leave_out_keys(data, found.constants));
   for (PayloadConstant& constant : found.constants) {
@@ -94,7 +83,6 @@ Result<std::vector<DelegateUses>> read_named_data_uses(const ProgramFile& progra
     if (!is_damaged) return done.error();
     delegate.without_keys = data;
     delegate.uses.clear();
-    delegate.packings.clear();
   }
   return out;
 }

@@ -35,7 +35,6 @@ struct DelegateUses {
   /// Its data, without the characters of the keys if these are known.
   ByteSource without_keys;
   std::vector<NamedDataUse> uses;
-  std::vector<XnnpackPacking> packings = {};  // of XNNPACK, with places in `uses`
 };
 
 /// Reads the requests of the delegates of all methods, as far as their backends are known. Data that several

@@ -50,7 +50,7 @@ class UseReader {
         }));
     ETSTREAM_TRY(for_each(root.tables(known_.xnn_graph.xnodes),
                           [&](const TableReader& node, std::uint32_t i) { return add_node(node, i); }));
-    return XnnpackUses{true, std::move(out_), std::move(packings_)};
+    return XnnpackUses{true, std::move(out_)};
   }
 
  private:
@@ -186,7 +186,7 @@ class UseReader {
       if (data.use.empty()) data.use = use;
       if (data.scales && out_[*data.scales].use.empty()) out_[*data.scales].use = text("scales of {}", use);
     }
-    return add_packing(*held, text("{} {}", kind, number));
+    return note_bias(*held);
   }
 
   /// Returns the place of the constant that the node has as the tensor of `field`.
@@ -196,24 +196,17 @@ class UseReader {
     return value == of_value_.end() ? std::optional<std::size_t>() : std::optional(value->second);
   }
 
-  Result<void> add_packing(const TableReader& node, std::string name) {
+  /// Notes the filter that the node adds its bias to, if it has both.
+  Result<void> note_bias(const TableReader& node) {
     const xnnpack::NodeFields& fields = known_.nodes[node.type()];
-    if (!fields.filter) return {};
+    if (!fields.filter || !fields.bias) return {};
     ETSTREAM_ASSIGN(const auto filter, place_of(node, *fields.filter));
-    if (!filter) return {};
-    std::optional<std::size_t> bias;
-    if (fields.bias) {
-      ETSTREAM_ASSIGN(bias, place_of(node, *fields.bias));
-    }
-    if (bias) {
-      out_[*bias].bias_of = filter;
-      ETSTREAM_ASSIGN(const auto input, node.scalar<std::uint32_t>(*fields.first_input));
-      const auto scale = scale_of_value_.find(input);
-      if (scale != scale_of_value_.end()) out_[*bias].input_scale = scale->second;
-    }
-    if (out_[*filter].key.empty()) return {};
-    if (bias && out_[*bias].key.empty()) bias.reset();
-    packings_.push_back({*filter, bias, std::move(name)});
+    ETSTREAM_ASSIGN(const auto bias, place_of(node, *fields.bias));
+    if (!filter || !bias) return {};
+    out_[*bias].bias_of = filter;
+    ETSTREAM_ASSIGN(const auto input, node.scalar<std::uint32_t>(*fields.first_input));
+    const auto scale = scale_of_value_.find(input);
+    if (scale != scale_of_value_.end()) out_[*bias].input_scale = scale->second;
     return {};
   }
 
@@ -223,7 +216,6 @@ class UseReader {
   std::map<std::uint32_t, std::size_t> places_;    // in `out_`, by number
   std::map<std::uint32_t, std::size_t> of_value_;  // the place of a value's constant, by its id
   std::map<std::uint32_t, float> scale_of_value_;  // by the id
-  std::vector<XnnpackPacking> packings_;
 };
 
 }  // namespace

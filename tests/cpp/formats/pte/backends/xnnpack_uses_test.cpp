@@ -33,18 +33,6 @@ std::string uses(const XNNGraphT& graph) {
   return out;
 }
 
-/// Returns a line for each node that packs constants: "NODE: FILTER, BIAS".
-std::string packings(const XNNGraphT& graph) {
-  const auto found = read_xnnpack_uses(source_of(payload_of(graph)), "p");
-  REQUIRE_MESSAGE(found, found.error().message);
-  std::string out;
-  for (const XnnpackPacking& each : found->packings) {
-    out += each.node + ": " + found->constants[each.filter].key;
-    out += (each.bias ? ", " + found->constants[*each.bias].key : "") + "\n";
-  }
-  return out;
-}
-
 TEST_CASE("constants are told by the node and the role that read them first, with their layout") {
   XNNGraphT graph = empty_graph();
   add_value(graph, tensor_of(0, XNNDatatype_xnn_datatype_fp32, {2, 4}, 0));
@@ -70,41 +58,7 @@ TEST_CASE("constants are told by the node and the role that read them first, wit
         "of no type: unread, of no layout\n");
 }
 
-TEST_CASE("a node packs a filter that has a key, with the bias if that has one") {
-  XNNGraphT graph = empty_graph();
-  const auto add_float = [&](std::uint32_t id, std::uint32_t constant) {
-    add_value(graph, tensor_of(id, XNNDatatype_xnn_datatype_fp32, {3}, constant));
-  };
-  add_float(0, 0);
-  add_float(1, add_constant(graph, "filter", 12));
-  add_float(2, add_constant(graph, "bias", 12));
-  const auto quantized =
-      tensor_of(3, XNNDatatype_xnn_datatype_qcint8, {3}, add_constant(graph, "quantized", 3));
-  add_quantized<PerChannelQuantT>(graph, quantized, add_constant(graph, "scales", 12));
-  const std::uint32_t unnamed = add_constant(graph, "", 12);
-  graph.constant_data.back()->named_key.clear();
-  add_float(4, unnamed);
-  add_linear(graph, 1, 2, 0);
-  add_linear(graph, 1, UINT32_MAX, 0);
-  add_linear(graph, 3, 4, 0);
-  add_linear(graph, 4, 2, 0);
-  add_linear(graph, 0, 2, 0);
-  _XNNNodeConvT convolution;
-  convolution.filter_id = 3;
-  convolution.bias_id = 2;
-  _XNNNode2x1T sum;
-  sum.input1_id = 1;
-  sum.input2_id = 2;
-  add_node(graph, XNodeUnion_XNNAdd, sum);
-  add_node(graph, XNodeUnion_XNNDepthwiseConv2d, convolution);
-  CHECK(packings(graph) ==
-        "XNNFullyConnected 0: filter, bias\n"
-        "XNNFullyConnected 1: filter\n"
-        "XNNFullyConnected 2: quantized\n"
-        "XNNDepthwiseConv2d 6: quantized, bias\n");
-}
-
-TEST_CASE("what a program's delegate packs has its places among the constants with keys") {
+TEST_CASE("a program's delegate uses the constants that have keys") {
   XNNGraphT graph = empty_graph();
   add_value(graph, tensor_of(0, XNNDatatype_xnn_datatype_fp32, {3}, add_inner_constant(graph, 0, 12)));
   add_value(graph, tensor_of(1, XNNDatatype_xnn_datatype_fp32, {3}, add_constant(graph, "filter", 12)));
@@ -122,11 +76,8 @@ TEST_CASE("what a program's delegate packs has its places among the constants wi
   REQUIRE_MESSAGE(found, found.error().message);
   const DelegateUses& delegate = found->at(0);
   REQUIRE(delegate.uses.size() == 2);
-  REQUIRE(delegate.packings.size() == 2);
-  CHECK(delegate.uses.at(delegate.packings[0].filter).key == "filter");
-  CHECK(delegate.uses.at(delegate.packings[0].bias.value()).key == "bias");
-  CHECK(delegate.uses.at(delegate.packings[1].filter).key == "filter");
-  CHECK_FALSE(delegate.packings[1].bias.has_value());
+  CHECK(delegate.uses.at(0).key == "filter");
+  CHECK(delegate.uses.at(1).key == "bias");
   std::string without_keys = payload;
   for (const std::string key : {"filter", "bias"}) without_keys.erase(without_keys.find(key), key.size());
   CHECK(text_of(delegate.without_keys) == without_keys);
