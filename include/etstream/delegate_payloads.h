@@ -8,7 +8,8 @@
 //   if (!payloads) return payloads.error();
 //   for (const etstream::DelegatePayload& payload : *payloads) std::puts(payload.format.c_str());
 //
-// Known are the payloads of CUDA, Core ML, Ethos-U, MLX, QNN, TOSA, VGF, Vulkan, WebGPU and XNNPACK.
+// Known are the payloads of XNNPACK, Ethos-U, Vulkan and WebGPU. Those of CUDA, Core ML, MLX, QNN, TOSA and
+// VGF are told by their magics alone.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +47,7 @@ struct DelegatePayload {
   std::string format;  // "a stream of blocks (vela_bin_stream)"; empty if it is not known, or is damaged
   std::vector<PayloadPart> parts;  // as its header lists them
   std::vector<PayloadFact> facts;
-  std::uint64_t keys = 0;  // how many keys of named data it asks for
+  std::uint64_t keys = 0;  // how many keys of named data it asks for, as far as it is known
 };
 
 /// Reads what the delegates of all methods have, in file order: data that several share is listed once.

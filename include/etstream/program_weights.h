@@ -30,7 +30,7 @@ namespace etstream {
 /// that nothing asks for; keys with the same bytes in both the program and a file; a different layout or
 /// longer data that ExecuTorch does not compare, as long as no read is out of bounds.
 ///
-/// The keys that delegates of XNNPACK, CUDA, Vulkan and Ethos-U ask for are read from their data. Those of
+/// The keys that delegates of XNNPACK, Vulkan and Ethos-U ask for are read from their data. Those of
 /// other backends are not known: a key counts as asked for if their data contains its bytes. Payloads are
 /// read for this, and to compare two of them. Memory: 300 bytes per key and per tensor. Errors: kCorrupt for
 /// a reference in metadata that can't be followed, which verify() of the file reports; kTooLarge for names

@@ -160,12 +160,12 @@ def delegates_that_are_one(size: int) -> bytes:
     return program([method("forward", [tensor([1])], [0], [])], f3=delegates)
 
 
-def program_of_one_delegate(backend: str, data: bytes, repeats: int = 1) -> bytes:
-    """Returns a program whose method calls a delegate of this data, or several of the same, in segments."""
-    delegates = [Table(f0=String(backend), f1=Table(f0=("b", 1), f1=("I", i)), f2=Tables([])) for i in range(repeats)]
-    runs = [instruction(2, Table(f0=("i", i), f1=Scalars("i", [0]))) for i in range(repeats)]
-    calling = method("forward", [tensor([1])], [0], runs, f7=Tables(delegates))
-    return program([calling], data, f4=Tables([Table(f1=("Q", len(data))) for _ in range(repeats)]))
+def program_of_one_delegate(backend: str, data: bytes) -> bytes:
+    """Returns a program whose method calls a delegate of this data, in a segment."""
+    delegate = Table(f0=String(backend), f1=Table(f0=("b", 1), f1=("I", 0)), f2=Tables([]))
+    run = instruction(2, Table(f0=("i", 0), f1=Scalars("i", [0])))
+    calling = method("forward", [tensor([1])], [0], [run], f7=Tables([delegate]))
+    return program([calling], data, f4=Tables([Table(f1=("Q", len(data)))]))
 
 
 def calls_of_one_name(size: int) -> bytes:
@@ -184,18 +184,6 @@ def nodes_of_one_key(size: int) -> bytes:
     graph = flatbuffer(Table(f1=Tables(nodes), f2=Tables([value]), f8=Tables([Table(), constant])), "XN01")
     header = struct.pack("<4x4s2xIIIQ2x", b"XH00", 32, len(graph), 32 + len(graph), 0)
     return program_of_one_delegate("XnnpackBackend", header + graph)
-
-
-def files_in_one_folder(size: int) -> bytes:
-    """Returns a program for Core ML whose files lie in folders of long names, four times."""
-    count = size // 400  # a file has at most 4,096 nodes
-    nodes: list[object] = [{"name": f"{i:x}", "dataRegion": {"offset": 0, "size": 1}} for i in range(count)]
-    children = {f"{i:x}": i for i in range(count)}
-    for depth in range(15):
-        name = "" if depth == 14 else "k" * 255
-        nodes.append({"name": name, "kind": 1, "children": children})
-        children = {name: len(nodes) - 1}
-    return program_of_one_delegate("CoreMLBackend", json.dumps({"nodes": nodes}).encode()[::-1], 4)
 
 
 def torch_archive(members: dict[str, bytes]) -> bytes:
@@ -360,7 +348,6 @@ KINDS: dict[str, Callable[[int], bytes]] = {
     "segments_that_are_one.pte": segments_that_are_one,
     "delegates_that_are_one.pte": delegates_that_are_one,
     "nodes_of_one_key.pte": nodes_of_one_key,
-    "files_in_one_folder.pte": files_in_one_folder,
     "of_another_writer.pte": program_of_another_writer,
     "suites_of_no_method.bpte": suites_of_no_method,
     "cases_that_share_a_tensor.bpte": cases_that_share_a_tensor,

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from command import Etstream
-from executorch.backends.apple.coreml import executorchcoreml
-from executorch.backends.apple.coreml.partition import CoreMLPartitioner
 from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
 from executorch.backends.vulkan.serialization.vulkan_graph_serialize import VulkanDelegateHeader
 from executorch.exir import ExecutorchProgramManager, to_edge_transform_and_lower
@@ -27,28 +24,7 @@ from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, Par
 from executorch.exir.backend.utils import tag_constant_data
 
 WEIGHT = b"\1" * 24
-KEY = "cuda_fqn_weight:cuda:linear.weight"
 BLOCK_KEY = hashlib.sha256(WEIGHT).hexdigest()
-
-
-def string(value: str) -> bytes:
-    return struct.pack("<I", len(value)) + value.encode()
-
-
-def weights_by_name() -> bytes:
-    """Returns the metadata of one weight, float32 [2, 3] on the GPU, as encode_cuda_weight_metadata writes it."""
-    entry = string("linear.weight") + string(KEY) + struct.pack("<QiiqI4q", 24, 6, 1, 0, 2, 2, 3, 3, 1)
-    return string("so_blob") + struct.pack("<I", 1) + entry
-
-
-def cuda_payload() -> bytes:
-    return b"ETCUDAFQN3" + weights_by_name()
-
-
-def cuda_payload_of_two_libraries() -> bytes:
-    weights = weights_by_name()[len(string("so_blob")) :]
-    libraries = [struct.pack("<III", 80, 80, 1) + string("so_blob"), struct.pack("<III", 90, 0, 0) + string("so_90")]
-    return b"ETCUDAFQN5" + struct.pack("<I", len(libraries)) + b"".join(libraries) + weights
 
 
 def block(name: str, data: bytes, is_external: bool = False) -> bytes:
@@ -72,7 +48,6 @@ def preprocessed(edge_program: ExportedProgram, compile_specs: list[CompileSpec]
     return PreprocessResult(PAYLOAD, data_store_output=store.get_named_data_store_output())
 
 
-CudaBackend = type("CudaBackend", (BackendDetails,), {"preprocess": staticmethod(preprocessed)})
 EthosUBackend = type("EthosUBackend", (BackendDetails,), {"preprocess": staticmethod(preprocessed)})
 
 
@@ -103,59 +78,29 @@ def saved(manager: ExecutorchProgramManager, folder: Path) -> list[Path]:
     return [folder / "model.pte", *sorted(folder.glob("*.ptd"))]
 
 
-@pytest.mark.parametrize(
-    ("backend", "payload", "named", "what"),
-    [
-        ("CudaBackend", cuda_payload, {"so_blob": b"so", KEY: WEIGHT}, "weights by name (ETCUDAFQN3)"),
-        (
-            "CudaBackend",
-            cuda_payload_of_two_libraries,
-            {"so_blob": b"so", "so_90": b"so", KEY: WEIGHT},
-            "weights by name (ETCUDAFQN5)",
-        ),
-        (
-            "EthosUBackend",
-            ethos_u_payload,
-            {BLOCK_KEY: WEIGHT},
-            "a stream of blocks (vela_bin_stream)",
-        ),
-    ],
-)
 def test_named_data_is_told_by_the_payload(
-    backend: str,
-    payload: Callable[[], bytes],
-    named: dict[str, bytes],
-    what: str,
-    etstream: Etstream,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    etstream: Etstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(globals(), "PAYLOAD", payload())
-    monkeypatch.setitem(globals(), "NAMED", named)
+    backend, payload = "EthosUBackend", ethos_u_payload()
+    monkeypatch.setitem(globals(), "PAYLOAD", payload)
+    monkeypatch.setitem(globals(), "NAMED", {BLOCK_KEY: WEIGHT})
     program, *weights = saved(exported(Everything(backend)), tmp_path)
     (found,) = etstream.inspect(program)["payloads"]
     assert (found["method"], found["delegate"], found["backend"]) == ("forward", 0, backend)
-    assert (found["format"], found["keys"], found["size"]) == (what, len(named), len(payload()))
-    assert etstream.extract_delegate(program) == payload()
+    assert (found["format"], found["keys"], found["size"]) == ("a stream of blocks (vela_bin_stream)", 1, len(payload))
+    assert etstream.extract_delegate(program) == payload
     assert etstream.verify(program).errors == []
     assert etstream.verify(program, *weights).errors == []
     assert etstream.verify(program, *weights).warnings == []
-    # One key is missing, and one is too short.
-    key, value = list(named.items())[-1]
-    fewer = {name: data for name, data in named.items() if name != key} | {"other": b"x"}
-    monkeypatch.setitem(globals(), "NAMED", fewer)
+    # The key is missing.
+    monkeypatch.setitem(globals(), "NAMED", {"other": b"x"})
     (tmp_path / "fewer").mkdir()
     _, *other = saved(exported(Everything(backend)), tmp_path / "fewer")
     found = etstream.verify(program, *other)
-    assert any(f"expected named data '{key}'" in error for error in found.errors), found
+    assert any(f"expected named data '{BLOCK_KEY}'" in error for error in found.errors), found
     assert any("key 'other'" in warning for warning in found.warnings), found
-    monkeypatch.setitem(globals(), "NAMED", named | {key: value[:-1]})
-    (tmp_path / "short").mkdir()
-    _, *short = saved(exported(Everything(backend)), tmp_path / "short")
-    errors = etstream.verify(program, *short).errors
-    assert (errors != []) == (backend == "CudaBackend"), errors
     # The payload breaks off.
-    monkeypatch.setitem(globals(), "PAYLOAD", payload()[:-1 if backend == "CudaBackend" else -32])
+    monkeypatch.setitem(globals(), "PAYLOAD", payload[:-32])
     (tmp_path / "cut").mkdir()
     cut, *_ = saved(exported(Everything(backend)), tmp_path / "cut")
     errors = etstream.verify(cut).errors
@@ -179,19 +124,6 @@ def test_vulkan_s_graph_tells_its_parts_and_named_data(etstream: Etstream, tmp_p
     assert etstream.verify(tmp_path / "thin.pte", tmp_path / "w.ptd").errors == []
     outcome = etstream.attempt("verify", tmp_path / "thin.pte")
     assert "to come from a tensor data file" in outcome.stdout.decode(), outcome
-
-
-def test_core_ml_s_folder_is_taken_apart(etstream: Etstream, tmp_path: Path) -> None:
-    program, *_ = saved(exported(CoreMLPartitioner()), tmp_path)
-    assert etstream.verify(program).warnings == []
-    (tmp_path / "theirs").mkdir()
-    executorchcoreml.unflatten_directory_contents(etstream.extract_delegate(program), str(tmp_path / "theirs"))
-    (root,) = (tmp_path / "theirs").iterdir()
-    theirs = {str(file.relative_to(root)): file.read_bytes() for file in root.rglob("*") if file.is_file()}
-    (found,) = etstream.inspect(program)["payloads"]
-    assert found["format"] == "a folder of files"
-    assert {each["name"] for each in found["parts"]} == set(theirs)
-    assert {name: etstream.extract_delegate(program, name) for name in theirs} == theirs
 
 
 def test_a_payload_that_begins_in_another_way_is_a_warning(

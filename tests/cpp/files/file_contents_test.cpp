@@ -13,6 +13,7 @@
 #include "etstream/fat_container.h"
 #include "file_bytes.h"
 #include "files/origins/made_program.h"
+#include "formats/pte/backends/made_xnnpack_payload.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_paths.h"
@@ -205,14 +206,10 @@ TEST_CASE("a payload of a fat container has the contents of its file, and one in
 }
 
 TEST_CASE("parts of a delegate's payload are contents") {
-  // QNN's header has a magic number, a signature and the size of what is behind it.
-  std::string payload(256, '\0');
-  put_at(payload, 0, std::uint32_t{0x5678ABCD});
-  put_at(payload, 12, std::uint64_t{300});
-  payload += std::string(300, 'q');
-  const std::string file = made::file({.delegates = {{"QnnBackend", payload}}});
+  const std::string payload = made_xnnpack::payload_of(made_xnnpack::empty_graph(), std::string(300, 'q'));
+  const std::string file = made::file({.delegates = {{"XnnpackBackend", payload}}});
   const auto contents = contents_of(file);
-  const auto part = std::ranges::find(contents, "forward / delegate 0 / context_binary", &FileContent::name);
+  const auto part = std::ranges::find(contents, "forward / delegate 0 / constants", &FileContent::name);
   REQUIRE(part != contents.end());
   CHECK(part->size == 300);
   CHECK(file.substr(part->offset, part->size) == std::string(300, 'q'));

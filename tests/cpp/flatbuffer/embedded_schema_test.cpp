@@ -9,13 +9,11 @@
 #include "bundled_program_bfbs_generated.h"
 #include "etstream/byte_source.h"
 #include "flat_tensor_bfbs_generated.h"
-#include "mlx_graph_bfbs_generated.h"
 #include "native_graph_bfbs_generated.h"
 #include "program_bfbs_generated.h"
 #include "segmented_bundle_bfbs_generated.h"
 #include "test_paths.h"
 #include "test_sources.h"
-#include "tosa_graph_bfbs_generated.h"
 #include "vulkan_graph_bfbs_generated.h"
 #include "xnnpack_graph_bfbs_generated.h"
 
@@ -37,8 +35,6 @@ TEST_CASE("embedded schemas are what flatc makes") {
   check_against_flatc<native_graph::ProgramBinarySchema>("native_graph");
   check_against_flatc<program::ProgramBinarySchema>("program");
   check_against_flatc<segmented_bundle::BundledProgramBinarySchema>("segmented_bundle");
-  check_against_flatc<mlx_graph::MLXGraphBinarySchema>("mlx_graph");
-  check_against_flatc<tosa_graph::TosaGraphBinarySchema>("tosa_graph");
   check_against_flatc<vulkan_graph::VkGraphBinarySchema>("vulkan_graph");
   check_against_flatc<xnnpack_graph::XNNGraphBinarySchema>("xnnpack_graph");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The payloads of backends, as far as their own headers tell what they are: one table of formats, with a
-// reader for each.
+// The payloads of backends, as far as their own headers tell what they are: one table of formats,
+// with a reader for some of them.
 #pragma once
 
 #include <optional>
@@ -17,10 +17,11 @@
 namespace etstream {
 
 struct BackendPayload {
-  std::string what;  // "weights by name (ETCUDAFQN3)"
+  std::string what;  // "a graph (VH00)"
   std::vector<PayloadPart> parts = {};
   std::vector<PayloadFact> facts = {};
   std::vector<NamedDataRequest> requests = {};
+  bool tells_requests = true;  // or it may have any
 };
 
 /// Reads a payload of the backend with this id. Returns nothing for unknown backends, and for payloads that

@@ -60,7 +60,7 @@ Result<void> add_delegate_requests(const pte::Program& program, const DelegateRe
   const std::string asker = describe(methods, reference);
   const bool is_xnnpack = reference.backend == kXnnpackBackend;
   auto payload = read_backend_payload(reference.backend, data, text("{}: {}", program.name(), asker));
-  if (payload && *payload) {
+  if (payload && *payload && (*payload)->tells_requests) {
     for (NamedDataRequest& request : (*payload)->requests) {
       out.delegates.push_back({std::move(request.key), asker, request.size, is_xnnpack});
     }
