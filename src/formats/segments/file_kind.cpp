@@ -54,6 +54,10 @@ std::optional<FileKind> known_kind(std::string_view bytes) noexcept {
   return std::nullopt;
 }
 
+namespace {
+
+/// Returns the name of the first member of a zip archive that begins with `bytes`, as far as they go; "" if
+/// there is none.
 std::string_view first_zip_name(std::string_view bytes) noexcept {
   constexpr std::size_t kLengthAt = 26;
   constexpr std::size_t kNameAt = 30;
@@ -63,8 +67,6 @@ std::string_view first_zip_name(std::string_view bytes) noexcept {
   };
   return bytes.substr(kNameAt, byte(kLengthAt) + 256 * byte(kLengthAt + 1));
 }
-
-namespace {
 
 /// Tells an archive of torch, whose members are in a folder, from a package, whose members are in none.
 Result<FileKind> kind_of_zip(const ByteSource& file) {

@@ -10,7 +10,7 @@
 namespace etstream {
 
 /// Refuses a file that is recognised as none of FileKind: an empty file, a Git LFS pointer, an HTML page, an
-/// error as JSON, XML or text, a compressed file, an archive. Reads only the beginning, and the last bytes
+/// error as JSON, XML or text, a compressed file. Reads only the beginning, and the last bytes
 /// of a file whose beginning has no identifier. Accepts what it does not recognise. Errors: kUnsupported,
 /// which says what it is and what to do; those of reading.
 [[nodiscard]] Result<void> refuse_foreign(const ByteSource& file);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace etstream {
 namespace {
@@ -20,14 +21,7 @@ bool begins_json(std::string_view text) {
          std::string_view("[{-0123456789tfn").find(next.front()) != std::string_view::npos;
 }
 
-}  // namespace
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-}
-
+/// Returns the keys of a JSON object that `text` begins with, as they are spelled there.
 std::vector<std::string_view> json_keys(std::string_view text) {
   std::vector<std::string_view> out;
   if (!text.starts_with('{')) return out;
@@ -43,6 +37,14 @@ std::vector<std::string_view> json_keys(std::string_view text) {
     if (depth == 1 && trimmed(text.substr(at + 1)).starts_with(':')) out.push_back(word);
   }
   return out;
+}
+
+}  // namespace
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
 }
 
 std::optional<JsonContent> json_content(std::string_view text) {

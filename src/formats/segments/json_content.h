@@ -5,7 +5,6 @@
 
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "etstream/byte_source.h"
 
@@ -15,9 +14,6 @@ enum class JsonContent { kCheckpointIndex, kTestCases, kProgram, kModelConfig, k
 
 /// Returns `text` without white space and a byte order mark at its beginning.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
-
-/// Returns the keys of a JSON object that `text` begins with, as they are spelled there.
-[[nodiscard]] std::vector<std::string_view> json_keys(std::string_view text);
 
 /// Returns the content of the JSON that begins with `text`; nothing if that is no JSON.
 [[nodiscard]] std::optional<JsonContent> json_content(std::string_view text);

@@ -17,8 +17,4 @@ inline constexpr std::size_t kKindBytes = 9;
 /// Returns the kind of a file that begins with `bytes`; nothing if it has no identifier of ours.
 [[nodiscard]] std::optional<FileKind> known_kind(std::string_view bytes) noexcept;
 
-/// Returns the name of the first member of a zip archive that begins with `bytes`, as far as they go; "" if
-/// there is none.
-[[nodiscard]] std::string_view first_zip_name(std::string_view bytes) noexcept;
-
 }  // namespace etstream

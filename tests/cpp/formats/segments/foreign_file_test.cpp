@@ -48,13 +48,11 @@ std::vector<Foreign> all_foreign() {
       {R"(<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>)",
        "is an error of an object store, '<?xml"},
       {"<Error><Code>NoSuchKey</Code></Error>", "is an error of an object store, '<Error>"},
-      {R"(<?xml version="1.0"?><plist/>)", "is an XML document"},
+      {R"(<?xml version="1.0"?><plist/>)", "is text, '<?xml"},
       {R"({"error":"Repository not found"})",
        R"(is an error as JSON, '{"error":"Repository not found"}')" + again},
-      {R"( {"success": false, "a\"b": [{"x": 1}], "error" : {"code": 404}})", "is an error as JSON"},
       {R"({"message":"Bad credentials","documentation_url":"x"})", "is an error as JSON"},
       {R"({"detail":"Not authenticated"})", "is an error as JSON"},
-      {R"({"statusCode":404,"path":"x"})", "is an error as JSON"},
       {"Entry not found", "is text, 'Entry not found'" + again},
       {"Invalid username or password.\n", "is text, 'Invalid username or password.'" + again},
       {"not here", "is text, 'not here'" + again},
@@ -62,23 +60,13 @@ std::vector<Foreign> all_foreign() {
       {"y" + std::string(1023, 'x'), "is text, 'y" + std::string(99, 'x') + "...'" + again},
       {"\x1f\x8b\x08\0\0\0\0\0\0\x03"s, "is compressed with gzip; unpack it first"},
       {"\x28\xb5\x2f\xfd\x04\0\0\0\0\0"s, "is compressed with zstd; unpack it first"},
-      {"\xfd\x37zXZ\0\1\0\0\0"s, "is compressed with xz; unpack it first"},
-      {"BZh91AY&SY\x01\x02"s, "is compressed with bzip2; unpack it first"},
-      {"\x04\x22\x4d\x18\x64\x40\xa7\0\0"s, "is compressed with lz4; unpack it first"},
-      {"Rar!\x1a\x07\x01\0\0"s, "is a RAR archive; take the file that is meant out of it"},
       {"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."s, "is a file of torch before 1.6"},
       {"\x80\x04\x95\x0a\0\0\0\0\0"s, "is a pickle, which etstream never executes"},
       {"\x80\x05\x95\x0a\0\0\0\0\0"s, "is a pickle, which etstream never executes"},
-      {"7z\xbc\xaf\x27\x1c\0\x04"s, "is a 7z archive; take the file that is meant out of it"},
-      {"model.pte" + std::string(248, '\0') + "ustar\00000"s + std::string(248, '\0'), "is a tar archive"},
-      {"PK\3\4\x2d\0\0\0\0\0"s + std::string(16, '\0') + "\x05\0\0\0w.npy"s,
-       "is an archive of NumPy arrays (.npz)"},
       {"\x93NUMPY\x01\0v\0{"s, "is a NumPy array (.npy)"},
-      {"\x89HDF\r\n\x1a\n\0\0"s, "is an HDF5 file"},
       {"\x1c\0\0\0TFL3\x14\0"s, "is a model of TensorFlow Lite"},
       {"weights" + std::string(64, '\0') + "CWPX\2\0\0\0"s, "is a weight cache of XNNPACK"},
       {std::string(64, '\0') + "CWPX\1\0\0\0"s, "is a weight cache of XNNPACK"},
-      {std::string(64, '\0'), "begins with zeros, as a download does that was not finished"},
   };
 }
 
@@ -96,8 +84,7 @@ TEST_CASE("a wrong download is called what it is by whatever opens it") {
     CHECK(error_of(open_safetensors(file)) == containing(expected));
     CHECK(error_of(open_gguf(file)) == containing(expected));
     CHECK(error_of(begins_json_object(file)) == containing(expected));
-    const bool is_zip = foreign.bytes.starts_with("PK");
-    if (!is_zip) CHECK(error_of(file_kind(file)) == containing(expected));
+    CHECK(error_of(file_kind(file)) == containing(expected));
   }
 }
 
@@ -115,10 +102,9 @@ TEST_CASE("what may be a model, or JSON of one, is not taken for a wrong downloa
       "{",
       R"({"error)",
       "\x01 {\"error\": 1}",
-      "\xfd\x37zXZ\1\0\0\0\0"s,
       "\1"s + std::string(64, '\0'),
       "\x01\x02\x03\x04 bytes of something else",
-      std::string(63, '\0'),
+      std::string(64, '\0'),
   };
   for (const std::string& bytes : files) {
     CAPTURE(bytes);
@@ -154,8 +140,6 @@ TEST_CASE("the name of a zip archive's first member tells what it is") {
     const std::string length = {static_cast<char>(name.size() & 255), static_cast<char>(name.size() >> 8)};
     return "PK\3\4"s + std::string(22, '\0') + length + "\0\0"s + name;
   };
-  CHECK(first_zip_name(zip("w.npy") + "more") == "w.npy");
-  CHECK(first_zip_name(zip(std::string(513, 'x')) + std::string(999, 'y')) == std::string(513, 'x'));
   CHECK(file_kind(source_of(zip(std::string(481, 'x') + "/data.pkl"))).value() == FileKind::kTorch);
   CHECK(file_kind(source_of(zip(std::string(482, 'x') + "/data.pkl"))).value() == FileKind::kNativePackage);
 }
