@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A file in a program for a board: as an object file that a linker takes, or as a source or a linker script
-// that names it. C code reads it as an array of bytes. To write model.o for a Cortex-M:
+// A file in a program for a board: as an object file that a linker takes, or as assembly that names it. C
+// code reads it as an array of bytes. To write model.o for a Cortex-M:
 //
 //   auto file = etstream::open_embedded_file("model.pte");
 //   if (!file) return file.error();
@@ -27,11 +27,11 @@ namespace etstream {
 /// address behind the last one at SYMBOL_end, and their number in SYMBOL_size, a constant of type size_t.
 struct EmbeddedFile {
   ByteSource data;               // at least a byte
-  std::string path;              // by which sources and linker scripts name the file
+  std::string path;              // by which assembly names the file
   std::string symbol;            // a name in C
   std::string section = {};      // letters, digits, '.', '_', '-' and '$'; if empty, ".rodata.SYMBOL"
   std::uint64_t alignment = 16;  // of the first byte in memory: a power of two up to 2^30
-  std::optional<ObjectTarget> target = std::nullopt;  // of object files and linker scripts
+  std::optional<ObjectTarget> target = std::nullopt;  // of object files
 };
 
 /// Opens the file at `path`, with its absolute path, a symbol made of its name ("model_pte" for
@@ -44,18 +44,13 @@ struct EmbeddedFile {
 /// Plans an output, which the ending of `output` tells:
 /// - .o: an ELF object file; the bytes are copied, in one pass;
 /// - .S: assembly for GNU as and clang, which takes the file by .incbin;
-/// - .c: C, which takes it by the embed directive where the compiler has it (C23), or else by .incbin. By the
-///   directive there is no symbol for the end;
-/// - .ld: a linker script for ld and lld, to be given by -T before the board's own. An output section behind
-///   .text, which each board has, holds the file;
-/// - .h: a header for C and C++ that declares the symbols of any of these. The array has its size, so that
-///   sizeof works.
-/// An assembler, compiler or linker that reads the file fails if that no longer has as many bytes.
+/// - .h: a header for C and C++ that declares the symbols of either. The array has its size, so that sizeof
+///   works.
+/// An assembler that reads the file fails if that no longer has as many bytes.
 /// Errors: kInvalidArgument for another ending; an empty file; a symbol, section or alignment that can't be;
-/// a target that is missing; a path with a quote, a backslash or a control character, or in a linker script
-/// any of
-/// ":*?[", where the output would have it; a packed file, where a compiler would read it. kTooLarge for an
-/// object file for 32 bits over 4 GiB. kIo.
+/// a target that is missing; a path with a quote, a backslash or a control character, where the output would
+/// have it; a packed file, where an assembler would read it. kTooLarge for an object file for 32 bits over
+/// 4 GiB. kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan(const EmbeddedFile& file, std::string_view output);
 
 }  // namespace etstream

@@ -79,9 +79,7 @@ Result<void> embed_command(const EmbedArguments& arguments) {
 }
 
 void check_embed(const CLI::App& /*command*/, const EmbedArguments& arguments) {
-  const auto needs_target = [](const std::string& path) {
-    return path.ends_with(".o") || path.ends_with(".ld");
-  };
+  const auto needs_target = [](const std::string& path) { return path.ends_with(".o"); };
   if (arguments.target.empty() && std::ranges::any_of(arguments.outputs, needs_target)) {
     throw CLI::RequiredError("--target");
   }
@@ -93,12 +91,13 @@ void add_embed_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<EmbedArguments>(
       app, chosen, "embed", "Make a file part of a program for a board", embed_command, check_embed);
   command.add_option("FILE", arguments.file, "The file, such as a program or a bundle")->required();
-  add_list(command, "-o,--output", "OUT", arguments.outputs,
-           "Write an object file (NAME.o), assembly (NAME.S), C (NAME.c), a linker script (NAME.ld), or the "
-           "header (NAME.h) that declares what any of these has")
+  add_list(
+      command, "-o,--output", "OUT", arguments.outputs,
+      "Write an object file (NAME.o), assembly (NAME.S), or the header (NAME.h) that declares what either "
+      "of these has")
       ->required();
   add_choice(command, "--target", {kObjectTargets.begin(), kObjectTargets.end()}, arguments.target,
-             "The processor that an object file or a linker script is for; arm is any Cortex-M");
+             "The processor that an object file is for; arm is any Cortex-M");
   add_option(command, "--symbol", kName, arguments.symbol,
              "Name the bytes so in C; by default as the file, model_pte for model.pte");
   add_option(command, "--section", kName, arguments.section,

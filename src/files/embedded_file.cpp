@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "core/base/text.h"
 #include "core/base/try.h"
@@ -90,17 +89,16 @@ Result<void> check(const EmbeddedFile& file) {
   return check_alignment("alignment", alignment, kMostAlignment);
 }
 
-/// Refuses a file that a compiler can't take: one with a character in its path that can't stand between
-/// quotes there, where `special` are others, or one that is packed.
-Result<void> check_path(const std::string& path, std::string_view special = "") {
-  const auto is_wrong = [&](char c) {
-    return static_cast<unsigned char>(c) < ' ' || c == 0x7F || c == '"' || c == '\\' ||
-           special.find(c) != std::string_view::npos;
+/// Refuses a file that an assembler can't take: one with a character in its path that can't stand between
+/// quotes there, or one that is packed.
+Result<void> check_path(const std::string& path) {
+  const auto is_wrong = [](char c) {
+    return static_cast<unsigned char>(c) < ' ' || c == 0x7F || c == '"' || c == '\\';
   };
   if (path.empty() || std::ranges::any_of(path, is_wrong)) {
     return with_advice(
         make_error(ErrorCode::kInvalidArgument,
-                   "expected a path without control characters and \"\\{}, found {}", special, quote(path)),
+                   "expected a path without control characters and \"\\, found {}", quote(path)),
         {"write an object file, which does not name the file"});
   }
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::raw_file(path));
@@ -111,44 +109,9 @@ Result<void> check_path(const std::string& path, std::string_view special = "") 
       {"write an object file, or unpack it first"});
 }
 
-Result<ObjectTarget> target_of(const EmbeddedFile& file, std::string_view output) {
-  if (file.target) return *file.target;
-  return make_error(ErrorCode::kInvalidArgument, "{}: expected a target, found none", output);
-}
-
 FilePlan text_plan(const std::string& text) {
   const auto bytes = std::as_bytes(std::span(text));
   return plan_copy(ByteSource::owned({bytes.begin(), bytes.end()}), "text");
-}
-
-/// Returns what a build is told that finds a file of another size.
-std::string expected(const EmbeddedFile& file) {
-  return text("expected {} bytes: embed {} again", file.data.size(), file.symbol);
-}
-
-/// Returns the lines of assembly that a .S file and a .c file have in common.
-std::vector<std::string> assembly(const EmbeddedFile& file) {
-  const std::string& symbol = file.symbol;
-  const std::uint64_t size = file.data.size();
-  return {
-      text(".pushsection {}, \"a\", %progbits", section_of(file)),
-      text(".balign {}", file.alignment),
-      text(".global {0}, {0}_end, {0}_size", symbol),
-      text(".type {}, %object", symbol),
-      text(".size {}, {}", symbol, size),
-      text("{}:", symbol),
-      text(".incbin \"{}\"", file.path),
-      text("{}_end:", symbol),
-      // Each moves backwards, which is an error, if the file has more or fewer bytes; clang evaluates no .if
-      // of labels in an asm declaration.
-      text(".org {0} + {1} /* {2} */", symbol, size, expected(file)),
-      text(".org {0}_end /* {1} */", symbol, expected(file)),
-      ".balign 8",
-      text(".type {}_size, %object", symbol),
-      text("{}_size:", symbol),
-      text(".dc.a {}", size),
-      ".popsection",
-  };
 }
 
 /// Returns the comment that each text begins with.
@@ -157,87 +120,39 @@ std::string comment(const EmbeddedFile& file) {
               file.symbol, file.alignment);
 }
 
-/// Returns what a linker calls object files.
-std::string_view linker_format(ObjectTarget target) {
-  switch (target) {
-    case ObjectTarget::kArm:
-      return "elf32-littlearm";
-    case ObjectTarget::kAarch64:
-      return "elf64-littleaarch64";
-    case ObjectTarget::kRiscv32:
-      return "elf32-littleriscv";
-    case ObjectTarget::kRiscv64:
-      return "elf64-littleriscv";
-    case ObjectTarget::kAmd64:
-      return "elf64-x86-64";
-  }
-  return "";
-}
-
 Result<FilePlan> plan_object(const EmbeddedFile& file, std::string_view output) {
-  ETSTREAM_ASSIGN(const ObjectTarget target, target_of(file, output));
-  return elf::plan({file.data, file.symbol, section_of(file), file.alignment, target});
-}
-
-Result<FilePlan> plan_assembly(const EmbeddedFile& file, std::string_view /*output*/) {
-  ETSTREAM_TRY(check_path(file.path));
-  std::string out = comment(file);
-  for (const std::string& line : assembly(file)) out += (line.ends_with(':') ? "" : "    ") + line + "\n";
-  out += "#ifdef __linux__\n    .section .note.GNU-stack, \"\", %progbits\n#endif\n";
-  return text_plan(out);
-}
-
-Result<FilePlan> plan_c(const EmbeddedFile& file, std::string_view /*output*/) {
-  ETSTREAM_TRY(check_path(file.path));
-  const std::uint64_t size = file.data.size();
-  std::string out = comment(file);
-  out += text(
-      "#include <stddef.h>\n\n"
-      "#if defined(__has_embed) && __STDC_VERSION__ >= 202311L\n"
-      "extern const unsigned char {2}[{3}];\n"
-      "extern const size_t {2}_size;\n"
-      "__attribute__((section(\"{0}\"), aligned({1}))) const unsigned char {2}[] = {{\n"
-      "#embed \"{4}\"\n"
-      "}};\n"
-      "__attribute__((section(\"{0}\"))) const size_t {2}_size = {3};\n"
-      "_Static_assert(sizeof({2}) == {3}, \"{5}\");\n"
-      "#else\n"
-      "__asm__(\n",
-      section_of(file), file.alignment, file.symbol, size, file.path, expected(file));
-  for (const std::string& line : assembly(file)) {
-    std::string escaped;
-    for (const char c : line) escaped += c == '"' ? std::string("\\\"") : std::string(1, c);
-    out += "    \"" + escaped + "\\n\"\n";
+  if (!file.target) {
+    return make_error(ErrorCode::kInvalidArgument, "{}: expected a target, found none", output);
   }
-  out += ");\n#endif\n";
-  return text_plan(out);
+  return elf::plan({file.data, file.symbol, section_of(file), file.alignment, *file.target});
 }
 
-Result<FilePlan> plan_linker_script(const EmbeddedFile& file, std::string_view output) {
-  ETSTREAM_ASSIGN(const ObjectTarget target, target_of(file, output));
-  ETSTREAM_TRY(check_path(file.path, ":*?["));
-  return text_plan(comment(file) + text("TARGET(binary)\n"
-                                        "INPUT(\"{0}\")\n"
-                                        "TARGET({1})\n"
-                                        "SECTIONS\n"
-                                        "{{\n"
-                                        "  {2} (READONLY) : ALIGN({3})\n"
-                                        "  {{\n"
-                                        "    {4} = .;\n"
-                                        "    KEEP(\"{0}\"(.data))\n"
-                                        "    {4}_end = .;\n"
-                                        "    . = ALIGN(8);\n"
-                                        "    {4}_size = .;\n"
-                                        "    QUAD({5})\n"
-                                        "  }}\n"
-                                        "}}\n"
-                                        "INSERT AFTER .text;\n"
-                                        "ASSERT({4}_end - {4} == {5}, \"{6}\")\n",
-                                        file.path, linker_format(target), section_of(file), file.alignment,
-                                        file.symbol, file.data.size(), expected(file)));
+Result<FilePlan> plan_assembly(const EmbeddedFile& file) {
+  ETSTREAM_TRY(check_path(file.path));
+  // Each .org moves backwards, which is an error, if the file has more or fewer bytes.
+  return text_plan(comment(file) + text("    .pushsection {0}, \"a\", %progbits\n"
+                                        "    .balign {1}\n"
+                                        "    .global {2}, {2}_end, {2}_size\n"
+                                        "    .type {2}, %object\n"
+                                        "    .size {2}, {3}\n"
+                                        "{2}:\n"
+                                        "    .incbin \"{4}\"\n"
+                                        "{2}_end:\n"
+                                        "    .org {2} + {3} /* expected {3} bytes: embed {2} again */\n"
+                                        "    .org {2}_end /* expected {3} bytes: embed {2} again */\n"
+                                        "    .balign 8\n"
+                                        "    .type {2}_size, %object\n"
+                                        "{2}_size:\n"
+                                        "    .dc.a {3}\n"
+                                        "    .popsection\n"
+                                        "#ifdef __linux__\n"
+                                        "    .section .note.GNU-stack, \"\", %progbits\n"
+                                        "#endif\n",
+                                        section_of(file), file.alignment, file.symbol, file.data.size(),
+                                        file.path));
 }
 
-Result<FilePlan> plan_header(const EmbeddedFile& file, std::string_view /*output*/) {
+FilePlan plan_header(const EmbeddedFile& file) {
   return text_plan(comment(file) + text("#pragma once\n\n"
                                         "#include <stddef.h>\n\n"
                                         "#ifdef __cplusplus\n"
@@ -251,18 +166,6 @@ Result<FilePlan> plan_header(const EmbeddedFile& file, std::string_view /*output
                                         "#endif\n",
                                         file.symbol, file.data.size()));
 }
-
-/// A kind of output.
-struct Form {
-  std::string_view ending;
-  Result<FilePlan> (*plan)(const EmbeddedFile&, std::string_view);
-};
-
-constexpr Form kForms[] = {{".h", plan_header},
-                           {".c", plan_c},
-                           {".S", plan_assembly},
-                           {".o", plan_object},
-                           {".ld", plan_linker_script}};
 
 }  // namespace
 
@@ -284,11 +187,11 @@ std::string section_of(const EmbeddedFile& file) {
 Result<FilePlan> plan(const EmbeddedFile& file, std::string_view output) {
   return without_exceptions([&]() -> Result<FilePlan> {
     ETSTREAM_TRY(check(file));
-    for (const Form& form : kForms) {
-      if (output.ends_with(form.ending)) return form.plan(file, output);
-    }
-    return make_error(ErrorCode::kInvalidArgument,
-                      "expected an output that ends in .h, .c, .S, .o or .ld, found {}", quote(output));
+    if (output.ends_with(".h")) return plan_header(file);
+    if (output.ends_with(".S")) return plan_assembly(file);
+    if (output.ends_with(".o")) return plan_object(file, output);
+    return make_error(ErrorCode::kInvalidArgument, "expected an output that ends in .h, .S or .o, found {}",
+                      quote(output));
   });
 }
 

@@ -28,10 +28,10 @@ def embed(
     Args:
         file: the path of a program, a bundle or any other file.
         outputs: a path or several. The ending of each says what it becomes: NAME.o an object file; NAME.S assembly,
-            NAME.c C and NAME.ld a linker script, which name the file; NAME.h a header that declares what any of
-            these has: the array SYMBOL, SYMBOL_end and SYMBOL_size. They appear together, or none does.
-        target: the processor that object files and linker scripts are for: "arm" for any Cortex-M, "aarch64",
-            "riscv32", "riscv64" or "x86-64".
+            which names the file; NAME.h a header that declares what either of these has: the array SYMBOL, SYMBOL_end
+            and SYMBOL_size. They appear together, or none does.
+        target: the processor that object files are for: "arm" for any Cortex-M, "aarch64", "riscv32", "riscv64" or
+            "x86-64".
         symbol: the array's name in C; by default that of the file, model_pte for model.pte.
         section: the section that a linker finds it in; by default ".rodata.SYMBOL".
         align: what the array begins at a multiple of: an int, or a str such as "4K"; by default what the file was
@@ -39,7 +39,7 @@ def embed(
 
     Raises:
         InvalidArgumentError: an output, target, symbol, section or alignment that can't be; the file is empty, or is
-            packed where a compiler would read it.
+            packed where an assembler would read it.
         TooLargeError: an object file for 32 bits would have over 4 GiB.
     """
     given = [outputs] if isinstance(outputs, (str, os.PathLike)) else several("outputs", "paths", outputs)
