@@ -71,9 +71,8 @@ struct MethodBudget {
   /// The inputs, or the outputs.
   struct Ends {
     std::uint32_t count = 0;
-    std::uint64_t size = 0;              // of the tensors; the most if shapes are dynamic
-    std::uint64_t provided = 0;          // of those that are not planned: the caller's buffers
-    std::vector<std::uint64_t> tensors;  // the size of each tensor
+    std::uint64_t size = 0;      // of the tensors; the most if shapes are dynamic
+    std::uint64_t provided = 0;  // of those that are not planned: the caller's buffers
   };
 
   std::string name;
@@ -121,21 +120,6 @@ struct MemoryBudget {
   /// Returns the largest size of each area of planned memory, by its id - 1.
   [[nodiscard]] ETSTREAM_EXPORT std::vector<std::uint64_t> planned() const;
 };
-
-/// The pools of ExecuTorch's Arm runner (examples/arm/executor_runner of 1.5), which takes planned memory
-/// from the method allocator, except that of id 3; and of its sample for Zephyr
-/// (zephyr/samples/hello-executorch), which takes all of it and the inputs from there. Both have pointers of
-/// 32 bits.
-struct RunnerPools {
-  std::uint64_t arm_method_allocator = 0;
-  std::uint64_t arm_planned_fast = 0;
-  std::uint64_t arm_file_allocator = 0;  // with semihosting: the file and a file for each input
-  std::uint64_t zephyr_method_allocator = 0;
-  std::uint64_t temp_allocator = 0;  // without what kernels take
-};
-
-/// Computes the pools of runners. Error: kTooLarge for sums over 2^64 - 1.
-[[nodiscard]] ETSTREAM_EXPORT Result<RunnerPools> runner_pools(const MemoryBudget& budget);
 
 /// Reads the metadata of a .pte or a .bpte file, and the command streams of Ethos-U. Memory grows with the
 /// number of methods, delegates, inputs and outputs. May be called from several threads at once. Errors:

@@ -248,8 +248,7 @@ Result<void> show_budget(const InspectArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
   ETSTREAM_ASSIGN(const MemoryBudget budget, read_memory_budget(file));
   if (!arguments.format.empty()) {
-    ETSTREAM_ASSIGN(const std::string settings, budget_settings(budget, arguments.format));
-    print_to(stdout, settings);
+    print_to(stdout, budget_to_c(budget));
   } else if (arguments.json) {
     print_json(budget_to_json(arguments.file, budget));
   } else {
@@ -299,10 +298,9 @@ void check_inspect(const CLI::App& command, const InspectArguments& arguments) {
   if (arguments.format.empty()) return;
   const bool is_of_graph = arguments.format == "dot" || arguments.format == "json";
   if (is_of_graph && command.count("--budget") != 0) {
-    throw CLI::ValidationError("--format",
-                               text("expected cmake, kconfig or c with --budget, found {}; --json "
-                                    "reports it as JSON",
-                                    quote(arguments.format)));
+    throw CLI::ValidationError(
+        "--format",
+        text("expected c with --budget, found {}; --json reports it as JSON", quote(arguments.format)));
   }
   const std::string report = is_of_graph ? "--graph" : "--budget";
   if (command.count(report) == 0) throw CLI::RequiresError("--format", report);
@@ -326,9 +324,8 @@ void add_inspect_command(CLI::App& app, ChosenCommand& chosen) {
           .add_flag("--budget", arguments.budget,
                     "Show the memory that ExecuTorch's runtime asks for to load and run the program")
           ->excludes(graph);
-  add_choice(command, "--format", {"dot", "json", "cmake", "kconfig", "c"}, arguments.format,
-             "Show the graph for Graphviz (dot, the default) or as JSON; or the budget as "
-             "settings of ExecuTorch's Arm runner or Zephyr samples, or as C");
+  add_choice(command, "--format", {"dot", "json", "c"}, arguments.format,
+             "Show the graph for Graphviz (dot, the default) or as JSON; or the budget as C");
   command
       .add_flag("--duplicates", arguments.duplicates,
                 "Also find data that is in the file twice; this reads the data")

@@ -23,9 +23,6 @@ namespace {
 using pte::RuntimeStructs;
 using pte::StructLayout;
 
-constexpr std::uint64_t kPoolAlignment = 16;  // of planned memory in Arm's runner
-constexpr std::uint32_t kFastMemory = 3;      // FAST_MEMORY_REGION_INDEX of Arm's runner is its index, 2
-
 /// The most that a sum may be, which says that it went beyond.
 constexpr std::uint64_t kTooMuch = ~std::uint64_t{0};
 
@@ -36,7 +33,7 @@ std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return checked_add(a, b).v
 class CountingAllocator {
  public:
   /// Allocates a list. Returns the bytes that it takes, with the padding before it.
-  std::uint64_t take(const StructLayout& item, std::uint64_t count = 1) {
+  std::uint64_t take(const StructLayout& item, std::uint64_t count) {
     const std::uint64_t size = checked_multiply(item.size, count).value_or(kTooMuch);
     const std::uint64_t end = sum(sum(used_, padding_to(used_, item.alignment)), size);
     return end - std::exchange(used_, end);
@@ -279,7 +276,6 @@ class MethodReader {
       if (!held || held->kind() != pte::ValueKind::kTensor) return {};
       ETSTREAM_ASSIGN(const std::uint64_t size, size_of(held->tensor()));
       ETSTREAM_ASSIGN(const pte::Storage storage, held->tensor().storage());
-      out.tensors.push_back(size);
       out.size = sum(out.size, size);
       if (storage.kind == TensorStorage::kProvided) out.provided = sum(out.provided, size);
       return {};
@@ -342,18 +338,6 @@ Result<void> add_cases(const BundledProgramFile& bundle, MemoryBudget& out) {
   return {};
 }
 
-/// Returns the bytes of a pool for planned memory and then for a method. Arm's runner aligns each memory to
-/// 16 and leaves out those of no bytes and the fast one; Zephyr's sample aligns it to a pointer.
-CountingAllocator pool_before_inputs(const MethodBudget& method, bool is_arm) {
-  CountingAllocator pool;
-  for (const MethodBudget::Planned& planned : method.planned) {
-    if (is_arm && (planned.size == 0 || planned.id == kFastMemory)) continue;
-    pool.take({planned.size, is_arm ? kPoolAlignment : pte::kStructs32.pointer.alignment});
-  }
-  pool.take({method.bits_32.method_allocator(), pte::kStructs32.evalue.alignment});
-  return pool;
-}
-
 PoolSizes largest_pools(const std::vector<MethodBudget>& methods, AllocatorBudget MethodBudget::*target) {
   PoolSizes out;
   for (const MethodBudget& method : methods) {
@@ -385,37 +369,6 @@ std::vector<std::uint64_t> MemoryBudget::planned() const {
     for (std::size_t i = 0; i < method.planned.size(); ++i) out[i] = std::max(out[i], method.planned[i].size);
   }
   return out;
-}
-
-Result<RunnerPools> runner_pools(const MemoryBudget& budget) {
-  return without_exceptions([&]() -> Result<RunnerPools> {
-    RunnerPools out;
-    out.temp_allocator = budget.pools_32().temp_allocator;
-    for (const MethodBudget& method : budget.methods) {
-      const std::uint64_t inputs = method.inputs.count;
-      CountingAllocator arm = pool_before_inputs(method, true);
-      arm.take(pte::kStructs32.evalue, inputs);
-      CountingAllocator zephyr = pool_before_inputs(method, false);
-      zephyr.take(pte::kStructs32.pointer, inputs);
-      CountingAllocator files;
-      files.take({budget.file_size, 1});
-      for (const std::uint64_t size : method.inputs.tensors) {
-        zephyr.take({size, pte::kStructs32.pointer.alignment});
-        files.take({size, pte::kStructs32.pointer.alignment});
-      }
-      out.arm_method_allocator = std::max(out.arm_method_allocator, arm.used());
-      out.zephyr_method_allocator = std::max(out.zephyr_method_allocator, zephyr.used());
-      out.arm_file_allocator = std::max(out.arm_file_allocator, files.used());
-      for (const MethodBudget::Planned& planned : method.planned) {
-        if (planned.id == kFastMemory) out.arm_planned_fast = std::max(out.arm_planned_fast, planned.size);
-      }
-    }
-    if (std::max({out.arm_method_allocator, out.zephyr_method_allocator, out.arm_file_allocator}) !=
-        kTooMuch) {
-      return out;
-    }
-    return make_error(ErrorCode::kTooLarge, "expected methods that need under 2^64 bytes, found more");
-  });
 }
 
 Result<MemoryBudget> read_memory_budget(const ByteSource& file) {

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "core/base/text.h"
-#include "core/base/try.h"
 #include "present/print.h"
 #include "present/reports.h"
 
@@ -154,39 +153,11 @@ void print_method(const MethodBudget& method) {
   }
 }
 
-using Line = std::string (*)(std::string_view name, std::uint64_t size);
+}  // namespace
 
-/// Returns comments that say the purpose of settings, and what they leave out.
-std::string opening(const MemoryBudget& budget, std::string_view purpose, std::string_view comment) {
-  std::string out = text("{} {}\n", comment, purpose);
-  for (const std::string& sentence : unsaid(budget)) out += text("{} {}.\n", comment, sentence);
-  return out;
-}
-
-std::string cmake_settings(const MemoryBudget& budget, const RunnerPools& pools) {
-  std::string out = opening(budget, "Pools of ExecuTorch's Arm runner: cmake -C FILE ...", "#");
-  const auto add = [&](std::string_view name, std::uint64_t size, std::string_view what) {
-    out += text("set({} {} CACHE STRING \"{}\")\n", name, size, what);
-  };
-  add("ET_ARM_BAREMETAL_METHOD_ALLOCATOR_POOL_SIZE", pools.arm_method_allocator,
-      "The method, its inputs and its planned memory but that of id 3");
-  add("ET_ARM_BAREMETAL_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE", pools.temp_allocator, "The temp allocator");
-  if (pools.arm_planned_fast > 0) {
-    add("ET_ARM_BAREMETAL_PLANNED_FAST_MEMORY_SIZE", pools.arm_planned_fast, "The planned memory of id 3");
-  }
-  add("ET_ARM_BAREMETAL_SEMIHOSTING_FILE_ALLOCATOR_POOL_SIZE", pools.arm_file_allocator,
-      "With SEMIHOSTING: the program and its inputs");
-  return out;
-}
-
-std::string kconfig_settings(const MemoryBudget& budget, const RunnerPools& pools) {
-  return opening(budget, "Pools of ExecuTorch's samples for Zephyr.", "#") +
-         text("CONFIG_EXECUTORCH_METHOD_ALLOCATOR_POOL_SIZE={}\n", pools.zephyr_method_allocator) +
-         text("CONFIG_EXECUTORCH_TEMP_ALLOCATOR_POOL_SIZE={}\n", pools.temp_allocator);
-}
-
-std::string c_definitions(const MemoryBudget& budget) {
-  std::string out = opening(budget, "Memory that ExecuTorch's runtime asks for, in bytes.", "//");
+std::string budget_to_c(const MemoryBudget& budget) {
+  std::string out = "// Memory that ExecuTorch's runtime asks for, in bytes.\n";
+  for (const std::string& sentence : unsaid(budget)) out += text("// {}.\n", sentence);
   const auto add = [&](std::string_view name, std::uint64_t size) {
     out += text("#define {} {}\n", name, size);
   };
@@ -209,8 +180,6 @@ std::string c_definitions(const MemoryBudget& budget) {
   return out;
 }
 
-}  // namespace
-
 void print_budget(const std::string& file, const MemoryBudget& budget) {
   say("{}: {} bytes, at a multiple of {} where it is read whole; flatbuffer {}, constants {}\n", file,
       budget.file_size, budget.file_alignment, budget.flatbuffer_size, budget.constants_size);
@@ -223,12 +192,6 @@ void print_budget(const std::string& file, const MemoryBudget& budget) {
   const auto sentences = unsaid(budget);
   if (!sentences.empty()) say("\nnot in these figures\n");
   for (const std::string& sentence : sentences) say("  {}\n", sentence);
-}
-
-Result<std::string> budget_settings(const MemoryBudget& budget, std::string_view format) {
-  if (format == "c") return c_definitions(budget);
-  ETSTREAM_ASSIGN(const RunnerPools pools, runner_pools(budget));
-  return format == "cmake" ? cmake_settings(budget, pools) : kconfig_settings(budget, pools);
 }
 
 }  // namespace etstream

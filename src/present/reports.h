@@ -49,9 +49,8 @@ void print_json(const Json& report);
 [[nodiscard]] Json budget_to_json(const std::string& file, const MemoryBudget& budget);
 /// Prints a budget on standard output.
 void print_budget(const std::string& file, const MemoryBudget& budget);
-/// Returns the sizes of pools as settings: "cmake" for the cache variables of ExecuTorch's Arm runner,
-/// "kconfig" for the options of its samples for Zephyr, "c" for definitions. Errors: those of runner_pools().
-[[nodiscard]] Result<std::string> budget_settings(const MemoryBudget& budget, std::string_view format);
+/// Returns the sizes of pools as definitions in C.
+[[nodiscard]] std::string budget_to_c(const MemoryBudget& budget);
 
 // origin_report.cpp
 

@@ -205,9 +205,7 @@ std::string budget_as_json(const SourceLike& file) {
   return json_text(budget_to_json(source_of(file).name(), budget_of(file)));
 }
 
-std::string budget_as_settings(const SourceLike& file, const std::string& format) {
-  return without_gil([&, budget = budget_of(file)] { return budget_settings(budget, format); });
-}
+std::string budget_as_c(const SourceLike& file) { return budget_to_c(budget_of(file)); }
 
 DiffOptions diff_options(std::optional<double> atol, std::optional<double> rtol, const KeyNames& names) {
   DiffOptions out{.names_a = names, .names_b = names};
@@ -291,7 +289,7 @@ void bind_reports(nb::module_& module) {
   module.def("graph", &graph_as_json, nb::arg("file"), nb::arg("method"));
   module.def("graph_dot", &graph_as_dot, nb::arg("file"), nb::arg("method"));
   module.def("memory_budget", &budget_as_json, nb::arg("file"));
-  module.def("memory_budget_settings", &budget_as_settings, nb::arg("file"), nb::arg("format"));
+  module.def("memory_budget_c", &budget_as_c, nb::arg("file"));
   module.def("diff", &differences, nb::arg("a"), nb::arg("b"), nb::arg("ignore_layout"),
              nb::arg("atol").none(), nb::arg("rtol").none(), nb::arg("names"));
   module.def("diff_paths", &differences_of_paths, nb::arg("a"), nb::arg("b"), nb::arg("ignore_layout"),

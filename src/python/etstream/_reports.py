@@ -224,18 +224,15 @@ def graph(
 @overload
 def memory_budget(file: SourceLike, *, format: Literal["json"] = "json") -> dict[str, Any]: ...
 @overload
-def memory_budget(file: SourceLike, *, format: Literal["cmake", "kconfig", "c"]) -> str: ...
-def memory_budget(
-    file: SourceLike, *, format: Literal["json", "cmake", "kconfig", "c"] = "json"
-) -> dict[str, Any] | str:
+def memory_budget(file: SourceLike, *, format: Literal["c"]) -> str: ...
+def memory_budget(file: SourceLike, *, format: Literal["json", "c"] = "json") -> dict[str, Any] | str:
     """Returns the memory that ExecuTorch's runtime asks for to load and run a program, as `etstream inspect --budget`
     reports it.
 
     Args:
         file: a source: a .pte or a .bpte file.
         format: "json" for a dict of "file", "size", "alignment", "flatbuffer_size", "constants_size", "methods" and
-            "suites", in bytes; "cmake" for the text of a file with cache variables of ExecuTorch's Arm runner,
-            "kconfig" for options of its samples for Zephyr, "c" for definitions.
+            "suites", in bytes; "c" for the text of definitions in C.
 
     Raises:
         UnsupportedError: the file is of another kind.
@@ -243,9 +240,9 @@ def memory_budget(
         TooLargeError: a sum is over 2**64 - 1 bytes.
         InvalidArgumentError: there is no such format.
     """
-    if format not in ("json", "cmake", "kconfig", "c"):
-        raise InvalidArgumentError(f"format: expected 'json', 'cmake', 'kconfig' or 'c', found {format!r}")
-    return json.loads(_core.memory_budget(file)) if format == "json" else _core.memory_budget_settings(file, format)
+    if format not in ("json", "c"):
+        raise InvalidArgumentError(f"format: expected 'json' or 'c', found {format!r}")
+    return json.loads(_core.memory_budget(file)) if format == "json" else _core.memory_budget_c(file)
 
 
 def diff(

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause inspect shows the memory that a program needs on a board, and writes the sizes of
 # pools.
 try etstream inspect model.pte --budget
-try etstream inspect model.pte --budget --format cmake
-try etstream inspect model.pte --budget --format kconfig
 try etstream inspect model.pte --budget --format c
 etstream bundle model.pte --cases cases.json -o model.bpte >/dev/null
 try etstream inspect model.bpte --budget --json
