@@ -38,10 +38,6 @@ struct FlatcArguments : WriteOptions {
   bool exact = false;
 };
 
-struct CompileArguments : FlatcArguments {
-  bool python_order = false;
-};
-
 struct DecompileArguments : FlatcArguments {
   bool strict_json = false;
   bool defaults = false;
@@ -124,19 +120,17 @@ Result<void> write_content(const Conversion& to, std::vector<std::byte> content)
   return write_uncommitted(plan_copy(ByteSource::owned(std::move(content)), to.input), to.sink, to.progress);
 }
 
-Result<void> compile_exactly(const CompileArguments& arguments) {
+Result<void> compile_exactly(const FlatcArguments& arguments) {
   ETSTREAM_ASSIGN(const auto schema, ExactJson::open(arguments.schema, arguments.include_folders));
-  const auto order = arguments.python_order ? FlatbufferOrder::kPython : FlatbufferOrder::kFlatc;
   return convert_all(arguments, schema.file_extension(), false, [&](const Conversion& to) -> Result<void> {
     ETSTREAM_ASSIGN(const ByteSource json, ByteSource::file(to.input));
-    ETSTREAM_ASSIGN(const FilePlan plan,
-                    schema.compile(json, fs::path(to.input).parent_path().string(), order));
+    ETSTREAM_ASSIGN(const FilePlan plan, schema.compile(json, fs::path(to.input).parent_path().string()));
     ETSTREAM_TRY(check_outputs({{&plan, to.path}}, arguments));
     return write_uncommitted(plan, to.sink, to.progress);
   });
 }
 
-Result<void> compile_command(const CompileArguments& arguments) {
+Result<void> compile_command(const FlatcArguments& arguments) {
   if (arguments.exact) return compile_exactly(arguments);
   ETSTREAM_ASSIGN(const auto schema, FlatbufferText::open(arguments.schema, arguments.include_folders));
   return convert_all(arguments, schema.file_extension(), false, [&](const Conversion& to) -> Result<void> {
@@ -202,24 +196,20 @@ void add_flatc_options(CLI::App& command, FlatcArguments& arguments, const std::
 }  // namespace
 
 void add_compile_command(CLI::App& app, ChosenCommand& chosen) {
-  const auto [command, arguments] = add_subcommand<CompileArguments>(
+  const auto [command, arguments] = add_subcommand<FlatcArguments>(
       app, chosen, "compile", "Make flatbuffers from JSON, as flatc --binary does", compile_command,
       check_flatc);
-  add_flatc_options(command, arguments, "DATA.json", "JSON that fits the schema's root_type", "-b,--binary");
+  add_flatc_options(command, arguments, "DATA.json", "JSON that fits the schema's root_type", "--binary");
   auto* exact = command.add_flag("--exact", arguments.exact,
                                  "Take the JSON that decompile --exact writes, with data that lies in files");
   for (CLI::Option* const limit : add_limits(command, arguments)) limit->needs(exact);
-  command
-      .add_flag("--python-order", arguments.python_order,
-                "Write objects in the order of .pte and .bpte files, not in flatc's")
-      ->needs(exact);
 }
 
 void add_decompile_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<DecompileArguments>(
       app, chosen, "decompile", "Show flatbuffers as JSON, as flatc --json does", decompile_command,
       check_flatc);
-  add_flatc_options(command, arguments, "FILE", "A flatbuffer of the schema's root_type", "-t,--json");
+  add_flatc_options(command, arguments, "FILE", "A flatbuffer of the schema's root_type", "--json");
   command.add_flag("--strict-json", arguments.strict_json, "Put names in quotes, as JSON requires");
   command.add_flag("--defaults-json", arguments.defaults, "Also show scalars that have their default values");
   command.add_flag("--raw-binary", arguments.raw_binary, "Take files without the schema's file_identifier");

@@ -2,15 +2,12 @@
 #include "cli/wrong_command_line.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <iterator>
 #include <string_view>
 #include <utility>
 
 #include "cli/nearest.h"
 #include "cli/other_command.h"
 #include "core/base/text.h"
-#include "etstream/packed_file.h"
 
 namespace etstream::cli {
 namespace {
@@ -58,41 +55,6 @@ bool is_a(const CLI::ParseError& error) {
 
 bool is_option(const std::string& word) { return word.size() > 1 && word.starts_with('-'); }
 
-bool takes_value(const CLI::Option& option) {
-  return option.nonpositional() && option.get_items_expected_max() > 0;
-}
-
-std::string ending(const std::string& path) {
-  return std::filesystem::path(unpacked_name(path)).extension().string();
-}
-
-/// Returns the option for which `word`, an argument without a name, was probably meant: an option that is not
-/// given, and whose value has the same ending, as in CASES.json. Returns null if there is none, or several.
-const CLI::Option* option_for(const CLI::App& command, const std::string& word) {
-  const CLI::Option* found = nullptr;
-  for (const CLI::Option* option : command.get_options()) {
-    const std::string value = takes_value(*option) && option->count() == 0 ? option->get_type_name() : "";
-    if (ending(value).empty() || ending(value) != ending(word)) continue;
-    if (found != nullptr) return nullptr;
-    found = option;
-  }
-  return found;
-}
-
-/// Returns whether a value of `option` has the ending of `word`, as in CASES.json.
-bool fits(const CLI::Option& option, const std::string& word) {
-  return !ending(word).empty() && ending(word) == ending(option.get_type_name());
-}
-
-/// Returns the argument without a name that looks like the value of `option`; "" if there is none.
-std::string in_other_place(const CLI::App& command, const CLI::Option& option) {
-  for (const CLI::Option* positional : command.get_options()) {
-    const bool is_one = !positional->nonpositional() && positional->count() == 1;
-    if (is_one && fits(option, positional->results().front())) return positional->results().front();
-  }
-  return "";
-}
-
 Error wrong(std::string words) { return {ErrorCode::kInvalidArgument, std::move(words)}; }
 
 /// Makes the error with the advice "did you mean --cases?"; without it if `meant` is empty.
@@ -102,60 +64,22 @@ Error did_you_mean(std::string words, const std::string& meant) {
   return out;
 }
 
-/// Returns "--cases cases.json" if `option` lacks a value, and an argument looks like it: one that has no
-/// place, or one of a list that is no file.
-std::string misplaced_value(const CLI::App& command, const CLI::Option& option) {
-  Words words = command.remaining();
-  const bool is_alone = std::ranges::none_of(words, is_option) && words.size() == 1;
-  for (const CLI::Option* positional : command.get_options()) {
-    if (positional->nonpositional() || positional->count() < 2) continue;
-    std::error_code failed;
-    std::ranges::copy_if(positional->results(), std::back_inserter(words),
-                         [&](const std::string& path) { return !std::filesystem::exists(path, failed); });
-  }
-  for (const std::string& word : words) {
-    if (is_option(word) || (!fits(option, word) && !(is_alone && word == words.front()))) continue;
-    const std::string swapped = fits(option, word) ? "" : in_other_place(command, option);
-    if (swapped.empty()) return text("{} {}", option.get_name(), printable(word));
-    return text("{} {} {}", printable(word), option.get_name(), printable(swapped));
-  }
-  return "";
-}
-
-/// Quotes the words for a shell.
-std::string as_typed(const Words& words) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+:,./@%";
-  std::string out;
-  for (const std::string& word : words) {
-    const bool is_plain = !word.empty() && word.find_first_not_of(kPlain) == std::string::npos;
-    std::string quoted;
-    for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    out += (out.empty() ? "" : " ") + (is_plain ? word : text("'{}'", quoted));
-  }
-  return printable(out);
-}
-
 /// Returns the message about a command to run that does not come after "--"; "" if an option before it is
 /// wrong.
 std::string misplaced_command(const CLI::App& command, const Words& arguments, const ChosenCommand& chosen) {
-  const CLI::Option* const place = command.get_option_no_throw(kOtherCommand);
   constexpr std::string_view kWhere = "the command to run comes after --";
-  if (place->count() == 0) {
-    return command.remaining().empty()
-               ? text("{}: etstream {} -- python3 export.py", kWhere, command.get_name())
-               : "";
+  const Words misplaced = command.get_option_no_throw(kOtherCommand)->results();
+  const Words left = command.remaining();
+  if (misplaced.empty()) {
+    return left.empty() ? text("{}: etstream {} -- python3 export.py", kWhere, command.get_name()) : "";
   }
+  const std::string word = quote(misplaced.front());
   if (!chosen.command.empty()) {
-    if (!command.remaining().empty()) return "";
-    return text("{} comes before --; the command to run comes after it", quote(place->results().front()));
+    return left.empty() ? text("{} comes before --; the command to run comes after it", word) : "";
   }
-  const auto begin = std::ranges::find(arguments, place->results().front());
-  const auto left = command.remaining();
   const auto wrong = left.empty() ? arguments.end() : std::ranges::find(arguments, left.front());
-  if (wrong < begin) return "";
-  return text("{}: etstream {} -- {}", kWhere, as_typed(Words(arguments.begin(), begin)),
-              as_typed(Words(begin, arguments.end())));
+  if (wrong < std::ranges::find(arguments, misplaced.front())) return "";
+  return text("{}, found {} without it", kWhere, word);
 }
 
 /// Returns the message about an option with too few values, or too many; `words` begin with its name.
@@ -180,19 +104,7 @@ Error describe_extra(const CLI::App& command, const Words& words) {
     return did_you_mean(text("there is no option {}", quote(name)), meant);
   }
   if (!command.get_subcommands({}).empty()) return no_subcommand(command, words.front());
-  const CLI::Option* const meant = option_for(command, words.front());
-  return did_you_mean(text("{} is an argument too many", quote(words.front())),
-                      meant == nullptr ? "" : text("{} {}", meant->get_name(), printable(words.front())));
-}
-
-/// Returns the error about missing arguments; `words` are CLI11's.
-Error describe_missing(const CLI::App& command, const std::string& words) {
-  constexpr std::string_view kEnd = " is required";
-  const Words names = subcommand_names(command);
-  if (!names.empty()) return wrong(text("expected a subcommand: {}", CLI::detail::join(names, ", ")));
-  const CLI::Option* const option = command.get_option_no_throw(words.substr(0, words.size() - kEnd.size()));
-  return did_you_mean(words,
-                      option == nullptr || !takes_value(*option) ? "" : misplaced_value(command, *option));
+  return wrong(text("{} is an argument too many", quote(words.front())));
 }
 
 Error describe_within(const CLI::App& command, const CLI::ParseError& error) {
@@ -200,11 +112,14 @@ Error describe_within(const CLI::App& command, const CLI::ParseError& error) {
   const bool is_missing = is_a<CLI::RequiredError>(error);
   // A slip in the name of an option or a subcommand leaves another one missing.
   const Words left = command.remaining();
-  const bool is_slip = std::ranges::any_of(left, is_option) || !subcommand_names(command).empty();
+  const Words names = subcommand_names(command);
+  const bool is_slip = std::ranges::any_of(left, is_option) || !names.empty();
   if (!left.empty() && (is_a<CLI::ExtrasError>(error) || (is_missing && is_slip))) {
     return describe_extra(command, left);
   }
-  if (is_missing) return describe_missing(command, error.what());
+  if (is_missing && !names.empty()) {
+    return wrong(text("expected a subcommand: {}", CLI::detail::join(names, ", ")));
+  }
   const bool is_count = is_a<CLI::ArgumentMismatch>(error);
   return wrong(is_count ? describe_count(command, error.what()) : error.what());
 }

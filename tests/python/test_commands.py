@@ -376,9 +376,10 @@ def test_exact_json(command: Command, folder: Path, program: Path, leave_out_ove
     options = [] if leave_out_over is None else ["--leave-out", str(leave_out_over)]
     command("decompile", "--exact", *options, SCHEMA, program, "-o", folder / "command.json")
     assert output.read_bytes() == (folder / "command.json").read_bytes()
-    schema.compile(output, made := folder / "exact.bin", order="python")
-    command("compile", "--exact", "--python-order", SCHEMA, output, "-o", folder / "command.bin")
+    schema.compile(output, made := folder / "exact.bin")
+    command("compile", "--exact", SCHEMA, output, "-o", folder / "command.bin")
     assert made.read_bytes() == (folder / "command.bin").read_bytes()
+    schema.compile(output, made, order="python")
     assert bytes(schema.plan(output, order="python")) == made.read_bytes()
     with pytest.raises(ValueError, match="order"):
         schema.plan(output, order="other")  # type: ignore[arg-type]

@@ -17,8 +17,6 @@ etstream decompile --exact --leave-out 3 model.fbs a.mdl -o - | grep file | sed 
 try etstream compile --exact model.fbs folder/b.json -o b.mdl --max-disk 10 2>&1 | cut -d ' ' -f 1-4
 try etstream compile --exact model.fbs folder/b.json -o b.mdl
 cmp a.mdl b.mdl && echo "the same again"
-try etstream compile --exact --python-order model.fbs folder/b.json -o c.mdl
-cmp -s a.mdl c.mdl || echo "another order"
 
 echo "--- a schema that FlatBuffers' parser refuses"
 echo 'table N {} table T { n: [ubyte] (nested_flatbuffer: "N"); d: [ubyte] (force_align: 64); } root_type T;' >t.fbs
@@ -55,7 +53,6 @@ try etstream decompile --exact --raw-binary typed.fbs any.bin -o -
 echo "--- what is refused"
 echo '{"parts": [{"nam": "a"}]}' >wrong.json
 try etstream compile --exact model.fbs wrong.json -o wrong.mdl
-try etstream compile --python-order model.fbs a.json -o wrong.mdl
 try etstream decompile --leave-out 3 model.fbs a.mdl -o -
 try etstream decompile --exact model.fbs model.pte -o -
 try etstream decompile --exact model.fbs a.mdl -o a.mdl
