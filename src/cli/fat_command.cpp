@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream fat pack NAME=FILE... -o OUT.fat, fat list FILE, fat extract FILE NAME -o OUT
-#include <nlohmann/json.hpp>
+// etstream fat pack NAME=FILE... -o OUT.fat, fat extract FILE NAME -o OUT
 #include <string>
 #include <vector>
 
@@ -14,7 +13,6 @@
 #include "etstream/fat_container.h"
 #include "etstream/fat_container_file.h"
 #include "present/print.h"
-#include "present/reports.h"
 
 namespace etstream::cli {
 namespace {
@@ -38,43 +36,6 @@ Result<void> fat_pack(const FatPackArguments& arguments) {
   }
   ETSTREAM_ASSIGN(const FilePlan planned, plan(container));
   return show_or_write(planned, arguments, "payload", container.payloads.size());
-}
-
-struct FatListArguments {
-  std::string file;
-  bool json = false;
-};
-
-/// Returns the kind of file that a payload is, or "".
-Result<std::string> kind_text(const FatPayload& payload, bool for_programs) {
-  ETSTREAM_ASSIGN(const auto kind, kind_of(payload));
-  if (!kind) return std::string();
-  return std::string(for_programs ? name_of(*kind) : describe(*kind));
-}
-
-Result<void> fat_list(const FatListArguments& arguments) {
-  ETSTREAM_ASSIGN(ByteSource source, ByteSource::file(arguments.file));
-  ETSTREAM_ASSIGN(const FatContainerFile container, FatContainerFile::open(std::move(source)));
-  auto payloads = nlohmann::ordered_json::array();
-  if (!arguments.json) say("{:>14} {:>14}  {}\n", "offset", "size", "name");
-  for (const FatPayload& payload : container.payloads()) {
-    ETSTREAM_ASSIGN(const std::string kind, kind_text(payload, arguments.json));
-    const std::uint64_t size = payload.data.size();
-    if (arguments.json) {
-      payloads.push_back({{"name", payload.name}, {"offset", payload.offset}, {"size", size}});
-      if (!kind.empty()) payloads.back()["kind"] = kind;
-    } else {
-      say("{:14} {:14}  {}{}{}\n", payload.offset, size, printable(payload.name), kind.empty() ? "" : ": ",
-          kind);
-    }
-  }
-  if (arguments.json) {
-    print_json({{"file", arguments.file},
-                {"version", FatContainerFile::version()},
-                {"size", container.file().size()},
-                {"payloads", std::move(payloads)}});
-  }
-  return {};
 }
 
 struct FatExtractArguments : WriteOptions {
@@ -114,13 +75,6 @@ void add_fat_pack(CLI::App& fat, ChosenCommand& chosen) {
   add_output_flags(command, arguments);
 }
 
-void add_fat_list(CLI::App& fat, ChosenCommand& chosen) {
-  const auto [command, arguments] =
-      add_subcommand<FatListArguments>(fat, chosen, "list", "Show a fat container's payloads", fat_list);
-  command.add_option("FILE", arguments.file, "A fat container")->required();
-  command.add_flag("--json", arguments.json, "Report as JSON on standard output");
-}
-
 void add_fat_extract(CLI::App& fat, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<FatExtractArguments>(
       fat, chosen, "extract", "Take a payload out of a fat container", fat_extract);
@@ -136,10 +90,9 @@ void add_fat_extract(CLI::App& fat, ChosenCommand& chosen) {
 
 void add_fat_command(CLI::App& app, ChosenCommand& chosen) {
   CLI::App* command = app.add_subcommand(
-      "fat", "Pack, list and take apart fat containers: one payload for each backend, in one file");
+      "fat", "Pack and take apart fat containers: one payload for each backend, in one file");
   command->require_subcommand(1);
   add_fat_pack(*command, chosen);
-  add_fat_list(*command, chosen);
   add_fat_extract(*command, chosen);
 }
 

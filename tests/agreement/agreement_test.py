@@ -54,7 +54,7 @@ COMMANDS = {
     ".safetensors": WEIGHTS,
     ".gguf": WEIGHTS,
     ".ptn": [["extract", "F", "--program", "OUT.ptg"], *WEIGHTS],
-    ".fat": [["fat", "list", "F"]],
+    ".fat": [],
 }
 ALL = [
     ["inspect", "F"],

@@ -32,12 +32,12 @@ CASES = [
     ("etstream bundle model.pte --format ", ["bp08", "segmented"], ["model.pte", "cases.json", "cases folder"]),
     ("etstream bundle --format=", ["bp08", "segmented"], ["model.pte", "cases.json", "cases folder"]),
     ("etstream convert model.bpte --to ", ["bp08", "segmented"], ["model.pte", "cases.json", "cases folder"]),
-    ("etstream fat ", ["pack", "list", "extract"], ["bundle", "model.pte"]),
+    ("etstream fat ", ["pack", "extract"], ["bundle", "model.pte"]),
     ("etstream help ", ["bundle", "verify", "fat"], ["model.pte", "cases.json"]),
     ("etstream run --limit ", [], ["model.pte", "cases.json", "cases folder"]),
     ("etstream fat pack --", ["--align", "--no-dedup"], ["--segment"]),
     ("etstream fat pack -o m", ["model.pte", "model two.pte"], ["cases.json"]),
-    ("etstream fat list m", ["model.pte", "model two.pte"], ["pack"]),
+    ("etstream fat extract m", ["model.pte", "model two.pte"], ["pack"]),
     ("etstream extract x.bpte --cases ", ["cases folder", "other"], ["model.pte", "cases.json"]),
 ]
 READY = "READY>"

@@ -84,7 +84,6 @@ COMMANDS = {
         "share first.pte second.pte --dry-run --least-size 1 --split-max-size 1M --json",
     ],
     "explain": ["explain model.pte --by model.pte --json", "explain model.pte --by delegated.pte --json"],
-    "fat list": ["fat list model.fat --json"],
     "inspect --graph": [f"inspect {name}.pte --graph forward --format json" for name in ("model", "small", "delegated")],
     "inspect --budget": [f"inspect {name} --budget --json" for name in ("model.pte", "segmented.bpte", "delegated.pte")],
     "profile": ["profile --callers --json - -- sh phase.sh"],

@@ -10,7 +10,7 @@ try etstream share in/portable.pte in/aligned.pte --weights shared.ptd --out-dir
 ls out
 try etstream verify out/portable.pte shared.ptd
 try etstream verify out/aligned.pte shared.ptd
-try etstream fat list all.fat
+try etstream inspect all.fat
 # All constants move out, and come back.
 try etstream share in/portable.pte in/aligned.pte --weights all.ptd --out-dir all --fat only.fat --least-size 1 --no-sync | tail -n 8
 etstream pte all/portable.pte --constants-from all.ptd -o back.pte >/dev/null
@@ -27,7 +27,7 @@ try etstream share in/portable.pte in/aligned.pte --weights w.ptd --dry-run --sp
 # Programs get names of their own, and lie where they can be mapped in the container.
 try etstream share xnnpack=in/portable.pte ./in/aligned.pte --weights named.ptd --out-dir named --fat named.fat --align 4K | head -n 4
 ls named
-try etstream fat list named.fat
+try etstream inspect named.fat
 cp -r in a=b
 etstream share ./a=b/portable.pte x=a=b/aligned.pte --weights equals.ptd --out-dir equals >/dev/null
 ls equals
