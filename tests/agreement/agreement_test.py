@@ -2,9 +2,9 @@
 """Shows that every command reads the files that `verify` accepts, and that `verify` accepts the files that every
 command writes.
 
-    agreement_test.py ETSTREAM GOLDEN EXAMPLES [MUTANTS] [SEED]
+    agreement_test.py ETSTREAM GOLDEN EXAMPLES [SEED]
 
-Files of each kind are changed in a few bytes, MUTANTS times each. On each file that `verify` accepts, each command for
+Files of each kind are changed in a few bytes. On each file that `verify` accepts, each command for
 its kind has to succeed, unless it says that the file is sound and can't become what is asked for. The files that
 commands write have to be accepted in turn.
 """
@@ -18,9 +18,12 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "peer"))
+from rounds import ROUNDS  # noqa: E402
+
 ETSTREAM, GOLDEN, EXAMPLES = (Path(argument).resolve() for argument in sys.argv[1:4])
-MUTANTS = int(sys.argv[4]) if len(sys.argv) > 4 else 60
-SEED = int(sys.argv[5]) if len(sys.argv) > 5 else 1
+SEED = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+MUTANTS = 3 * ROUNDS  # of each file, of which the first is the file itself
 METADATA = 1 << 12
 """The number of bytes at a file's beginning that are changed first; most of the bytes behind them are payload."""
 

@@ -1,14 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// SeededRandom: the same numbers on every machine from the same seed, so that a failure can be repeated.
+// SeededRandom: the same numbers on every machine from the same seed, so that a failure can be repeated. Also
+// how many of them the tests take.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <random>
 #include <utility>
 
 namespace etstream::testing {
+
+/// Returns how many rounds a random test takes, each with seeds of its own: ETSTREAM_TEST_ROUNDS, or 1.
+inline std::uint64_t rounds() {
+  static const char* const set = std::getenv("ETSTREAM_TEST_ROUNDS");
+  return set == nullptr ? 1 : std::strtoull(set, nullptr, 10);
+}
+
+/// Returns whether a test tries number `i` of many changes to a file: a round tries one in 19, so 20 try all.
+inline bool is_tried(std::uint64_t i) { return i % 19 < rounds(); }
 
 class SeededRandom {
  public:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Makes programs that call one operator with random arguments, and runs those that `etstream verify` accepts.
 
-    ETSTREAM=build/release/bin/etstream build/peer/bin/python tests/mutants/calls.py --calls 100000
+    ETSTREAM=build/release/bin/etstream build/peer/bin/python tests/mutants/calls.py
 
 prints a table of how they ended. A program that ends by SIGSEGV or SIGBUS read or wrote where it must not: there should
 be none. The other signals come from the kernels' own checks, which `verify` does not promise to foresee.
@@ -28,8 +28,12 @@ import torch
 from judge import MEMORY_SIGNALS, Judge, Verify
 from parts import Parts, Tree
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "peer"))
+from rounds import ROUNDS  # noqa: E402
+
 _HERE = Path(__file__).resolve().parent
 _SOURCE = _HERE.parents[1] / "src" / "runtime_checks" / "operator_signatures.cpp"
+_ACCEPTED_A_ROUND = 100
 _AT_ONCE = 500  # the number that is run before others are made
 # The bytes of an element, by the names in scalar_type.fbs, or by number if it has none (complex numbers).
 _DTYPES: dict[str | int, int] = {
@@ -405,7 +409,6 @@ def made(folder: Path, wanted: dict[str, Signature], seed: int) -> Iterator[tupl
 
 def main() -> int:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--calls", type=int, default=100_000, help="so many that verify accepts")
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", help="operators that match this regular expression")
@@ -420,7 +423,7 @@ def main() -> int:
     verify = Verify(os.environ["ETSTREAM"])
     with tempfile.TemporaryDirectory() as scratch:
         calls = made(Path(scratch), wanted, arguments.seed)
-        while accepted.total() < arguments.calls and time.monotonic() < until:
+        while accepted.total() < _ACCEPTED_A_ROUND * ROUNDS and time.monotonic() < until:
             waiting = []
             while len(waiting) < _AT_ONCE and time.monotonic() < until:
                 operator, file = next(calls)

@@ -2,7 +2,7 @@
 """Checks that programs which `etstream verify` accepts stay within their memory: runs programs with changed fields on
 ExecuTorch.
 
-    ETSTREAM=build/release/bin/etstream build/peer/bin/python tests/mutants/mutants.py --mutants 20000
+    ETSTREAM=build/release/bin/etstream build/peer/bin/python tests/mutants/mutants.py
 
 prints a table. No mutant that `verify` accepts may end by SIGSEGV or SIGBUS (see judge.cpp); those that a kernel's own
 check ends are counted apart. In the other direction, `verify` has to accept all programs, those of valid_models.py, and
@@ -32,6 +32,11 @@ import torch
 from judge import MEMORY_SIGNALS, NEEDED, Judge, Verify
 from mutations import Change, Fields
 from parts import PROGRAM_SCHEMA, XNNPACK_SCHEMA, Parts, schema_tables
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "peer"))
+from rounds import ROUNDS  # noqa: E402
+
+ACCEPTED_A_ROUND = 100  # mutants that verify accepts
 
 PROGRAMS = (
     *("portable", "kinds", "two_methods", "dynamic", "mutable_buffers", "control_flow", "quantized_kernels"),
@@ -224,7 +229,6 @@ def makers(kinds: list[str]) -> Iterator[Callable[[Subject, random.Random], Muta
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kind", action="append", choices=("field", "fields", "byte"), help="by default a field")
-    parser.add_argument("--mutants", type=int, default=20000, help="that verify accepts, to stop after")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="to stop after")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", action="append", default=[], choices=PROGRAMS, metavar="NAME", help="a program")
@@ -242,7 +246,7 @@ def main() -> int:
         valid = check_valid(subjects, arguments.valid, trial, Path(scratch))
         turns = zip(makers(arguments.kind or ["field"]), itertools.cycle(subjects), strict=False)
         for make, subject in turns:
-            if trial.tally.accepted() >= arguments.mutants or time.monotonic() > until:
+            if trial.tally.accepted() >= ACCEPTED_A_ROUND * ROUNDS or time.monotonic() > until:
                 break
             trial.take(make(subject, rng))
         trial.finish()

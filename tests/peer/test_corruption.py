@@ -20,8 +20,9 @@ from command import Etstream
 from executorch_judge import Task, Verdict, judge
 from executorch_program import flatbuffer_size, names_in
 from models import CachedModel
+from rounds import ROUNDS
 
-FLIPS, CUTS = 300, 60
+FLIPS, CUTS = 15 * ROUNDS, 10 + 3 * ROUNDS
 
 ModelByName = Callable[[str], CachedModel]
 

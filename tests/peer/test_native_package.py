@@ -16,6 +16,7 @@ from executorch.backends.native.serialization import graph_serialize
 from executorch.backends.native.serialization.schema import Program
 from executorch.exir._serialize._ptn import read_ptn, write_ptn
 from executorch.exir.native import to_native
+from rounds import ROUNDS
 from safetensors.torch import save_file
 from test_ptd import bytes_of, random_tensor
 
@@ -151,7 +152,7 @@ def random_constants(seed: random.Random) -> dict[str, torch.Tensor]:
     return out
 
 
-@pytest.mark.parametrize("number", range(30))
+@pytest.mark.parametrize("number", range(2 * ROUNDS))
 def test_random_constants_are_byte_identical(number: int, etstream: Etstream, tmp_path: Path) -> None:
     seed = random.Random(number)
     constants = random_constants(seed)

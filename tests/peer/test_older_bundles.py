@@ -13,8 +13,7 @@ from command import Etstream
 from executorch_bundle import RunnableBundle, serialize, serialize_as_older_writers
 from generated_bundles import GROUPS, generate
 from models import CachedModel, to_suites
-
-BUNDLES_A_GROUP = 4
+from rounds import ROUNDS
 
 ModelByName = Callable[[str], CachedModel]
 
@@ -98,7 +97,7 @@ def as_flatc_takes_it(suite: Suite) -> Suite:
 def test_extract_gives_of_any_older_bundle_what_it_gives_of_a_new_one(
     group: str, etstream: Etstream, tmp_path: Path
 ) -> None:
-    for index in range(BUNDLES_A_GROUP):
+    for index in range(ROUNDS):
         bundle = generate(group, index)
         suites = list(map(as_flatc_takes_it, bundle.suites_in_file()))
         older = serialize_as_older_writers(suites, bundle.program)

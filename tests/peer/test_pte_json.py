@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.resources import files
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,10 @@ from executorch.exir._serialize._program import (
 from layouts import BASES
 from models import CachedModel
 from random_programs import generate, random_layouts
+from rounds import ROUNDS
 
 ModelByName = Callable[[str], CachedModel]
-RANDOM_PROGRAMS = 100
+RANDOM_PROGRAMS = 5 * ROUNDS
 _SPELLINGS = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
 SCHEMA = Path(str(files("executorch.exir._serialize"))) / "program.fbs"
 
@@ -46,10 +48,9 @@ def decompiled(program: Path, schema: Path, folder: Path) -> dict[str, Any]:
 def test_random_programs_from_json_are_byte_identical(etstream: Etstream, tmp_path: Path) -> None:
     described, out = tmp_path / "program.json", tmp_path / "out.pte"
     # The JSON of a program has no mutable data.
-    subjects = [(seed, generate(seed)) for seed in range(2 * RANDOM_PROGRAMS)]
-    without = [(seed, subject) for seed, subject in subjects if not subject.mutable_data][:RANDOM_PROGRAMS]
-    assert len(without) > RANDOM_PROGRAMS / 2
-    for seed, subject in without:
+    subjects = enumerate(map(generate, count()))
+    without = ((seed, subject) for seed, subject in subjects if not subject.mutable_data)
+    for seed, subject in islice(without, RANDOM_PROGRAMS):
         subject = replace(subject, named_data=None)
         layout, _ = random_layouts(random.Random(f"layouts {seed}"), subject)
         described.write_text(proper_json(subject.json()))

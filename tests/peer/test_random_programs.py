@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Any program, of any values, is laid out again as ExecuTorch's serializer lays it out.
-
-    ETSTREAM_PEER_PROGRAMS=3000 python -m pytest tests/peer/test_random_programs.py
-
-tries that many; a failure names the seed.
-"""
+"""Any program, of any values, is laid out again as ExecuTorch's serializer lays it out. A failure names the seed."""
 
 from __future__ import annotations
 
 import math
-import os
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -22,9 +16,10 @@ from executorch.exir._serialize._flatbuffer import _flatc_compile, _prepare_sche
 from executorch.exir._serialize._flatbuffer_program import _flatbuffer_to_program
 from layouts import PteLayout
 from random_programs import RandomProgram, generate, random_layouts
+from rounds import ROUNDS
 
 GROUPS = 10
-PROGRAMS = int(os.environ.get("ETSTREAM_PEER_PROGRAMS", "300"))
+PROGRAMS = 2 * GROUPS * ROUNDS
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
@@ -56,14 +51,14 @@ def test_segments_lie_where_executorch_has_them_which_is_not_as_these_options_sa
     program, out = tmp_path / "program.pte", tmp_path / "out.pte"
     layout = PteLayout(segment_alignment=64, **{option: 4096})
     starts = []
-    for seed in range(30):
+    for seed in range(5 * ROUNDS):
         subject = replace(generate(seed), named_data=None)
         program.write_bytes(subject.serialize(PteLayout(extract_delegate_segments=False)))
         ours = etstream.pte(program, out, *layout.options())
         assert_same_bytes(ours, subject.serialize(layout), f"generate({seed}), {option}")
         parts = etstream.inspect(out)["parts"]
         starts += [each["offset"] for each in parts if part in each["name"]]
-    assert sum(start % 4096 != 0 for start in starts) > 10
+    assert sum(start % 4096 != 0 for start in starts) > ROUNDS
 
 
 def test_the_alignment_of_segments_stays_where_the_gaps_between_them_show_it(
@@ -71,7 +66,7 @@ def test_the_alignment_of_segments_stays_where_the_gaps_between_them_show_it(
 ) -> None:
     program, out = tmp_path / "program.pte", tmp_path / "out.pte"
     shown = 0
-    for seed in range(100):
+    for seed in range(20 * ROUNDS):
         subject = replace(generate(seed), named_data=None)
         layout = PteLayout(segment_alignment=512)
         original = subject.serialize(layout)
@@ -83,7 +78,7 @@ def test_the_alignment_of_segments_stays_where_the_gaps_between_them_show_it(
         program.write_bytes(original)
         same = etstream.pte(program, out, "--delegates", "segments")
         assert_same_bytes(same, original, f"generate({seed}) under {layout}")
-    assert shown > 10
+    assert shown > ROUNDS
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +118,7 @@ def test_a_random_program_as_json_is_the_same_program(
 ) -> None:
     json, binary = tmp_path / "program.json", tmp_path / "program.pte"
     program_schema = _prepare_schema(str(tmp_path)).root_path
-    for subject in some_programs[:20]:
+    for subject in some_programs[:ROUNDS]:
         json.write_text(subject.json())
         _flatc_compile(str(tmp_path), program_schema, str(json))
         read = RandomProgram(_flatbuffer_to_program(binary.read_bytes()), None, None)

@@ -15,8 +15,8 @@ from executorch_bundle import described_methods
 from executorch_program import segments_of
 from generated_bundles import GROUPS, generate
 from models import MODELS, CachedModel, CasesByMethod
+from rounds import ROUNDS
 
-BUNDLES_A_GROUP = 10
 LARGE_MODELS = ("mobilenet_v2", "mobilenet_v2_xnnpack_inline", "llama")
 PAGE = 4096
 
@@ -59,7 +59,7 @@ def test_extracted_cases_bundle_to_executorchs_bytes(
 def test_any_bundle_of_executorchs_is_the_same_after_extract_and_bundle(
     group: str, etstream: Etstream, tmp_path: Path
 ) -> None:
-    for index in range(BUNDLES_A_GROUP):
+    for index in range(ROUNDS):
         bundle = generate(group, index)
         original = executorch_bundle.serialize(bundle.suites_in_file(), bundle.program)
         file = tmp_path / f"{index}.bpte"

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from command import Etstream
+from rounds import ROUNDS
 from safetensors import SafetensorError, deserialize
 from safetensors.torch import load_file, save_file
 
@@ -20,7 +21,7 @@ BITS = {
     "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32,
     "C64": 64, "F64": 64, "I64": 64, "U64": 64,
 }  # fmt: skip
-BATCH = 60  # the files that one run of the command looks at, as each run takes its time
+FILES_A_ROUND = 12
 
 
 def file_of(header: bytes, data: bytes) -> bytes:
@@ -84,11 +85,11 @@ def verified(etstream: Etstream, files: list[Path]) -> list[bool]:
     return [etstream.attempt("verify", file).code == 0 for file in files]
 
 
-@pytest.mark.parametrize("batch", range(4))
+@pytest.mark.parametrize("batch", range(ROUNDS))
 def test_random_files_are_accepted_as_the_library_accepts_them(etstream: Etstream, tmp_path: Path, batch: int) -> None:
     seed = random.Random(f"safetensors {batch}")
     files, expected = [], []
-    for i in range(BATCH):
+    for i in range(FILES_A_ROUND):
         header, data = random_header(seed)
         text = json.dumps(header, ensure_ascii=seed.random() < 0.5).encode() + b" " * seed.randrange(9)
         if i % 2:

@@ -12,7 +12,8 @@ from command import Etstream, assert_same_bytes
 from executorch_bundle import described_methods, serialize, serialize_as_older_writers
 from generated_bundles import GROUPS, generate
 from models import MODELS, CachedModel, to_suites
-from test_older_bundles import BUNDLES_A_GROUP, as_flatc_takes_it, older_bundle
+from rounds import ROUNDS
+from test_older_bundles import as_flatc_takes_it, older_bundle
 
 ModelByName = Callable[[str], CachedModel]
 
@@ -67,7 +68,7 @@ def test_an_older_bundle_keeps_its_order(
 def test_any_bundle_comes_back_in_either_order(
     group: str, etstream: Etstream, tmp_path: Path
 ) -> None:
-    for index in range(BUNDLES_A_GROUP):
+    for index in range(ROUNDS):
         bundle = generate(group, index)
         newer = serialize(bundle.suites_in_file(), bundle.program)
         there_and_back(etstream, newer, tmp_path / f"new-{index}")

@@ -19,6 +19,7 @@ from executorch.extension.flat_tensor.serialize.serialize import (
     FlatTensorConfig,
     FlatTensorSerializer,
 )
+from rounds import ROUNDS
 from safetensors.torch import save_file
 from test_ptd import random_tensor
 
@@ -39,7 +40,7 @@ def executorch_shards(tensors: dict[str, torch.Tensor], most: int) -> list[bytes
     ]
 
 
-@pytest.mark.parametrize("number", range(15))
+@pytest.mark.parametrize("number", range(ROUNDS))
 def test_shards_are_executorchs(number: int, etstream: Etstream, tmp_path: Path) -> None:
     seed = random.Random(number)
     tensors: dict[str, torch.Tensor] = {}

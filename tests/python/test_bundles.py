@@ -28,6 +28,7 @@ from executorch.exir.schema import Tensor as ProgramTensor
 from executorch_bundle import RunnableBundle, schema_bundle, serialize
 from generated_bundles import GROUPS, generate
 from models import ModelCase
+from rounds import ROUNDS
 
 ModelByName = Callable[[str], models.CachedModel]
 
@@ -92,7 +93,7 @@ def test_a_bundle_is_read_as_executorch_reads_it(name: str, model: ModelByName, 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_kind_of_value_is_read(group: str, tmp_path: Path) -> None:
-    for index in range(15):
+    for index in range(ROUNDS):
         bundle = generate(group, index)
         suites = bundle.suites_in_file()
         data = serialize(suites, bundle.program)

@@ -36,6 +36,7 @@ from executorch.exir._serialize.data_serializer import DataEntry, DataPayload
 from executorch.exir.schema import Buffer
 from executorch.extension.flat_tensor.serialize.serialize import FlatTensorConfig, FlatTensorSerializer
 from layouts import BASES, PteLayout
+from rounds import ROUNDS
 
 ModelByName = Callable[[str], models.CachedModel]
 
@@ -185,7 +186,7 @@ class Chance(random.Random):
         }
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(ROUNDS))
 def test_named_data_lies_where_its_alignments_have_it(seed: int) -> None:
     chance = Chance(seed)
     payload = DataPayload(*chance.named_data())
@@ -194,7 +195,7 @@ def test_named_data_lies_where_its_alignments_have_it(seed: int) -> None:
     assert bytes(adaptors.plan_ptd_file(payload, alignment)) == expected
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(ROUNDS))
 @pytest.mark.parametrize("name", ["two_methods", "example", "initialized_buffers", "shared_named_data"])
 def test_segments_lie_where_their_alignments_have_them(name: str, seed: int, model: ModelByName) -> None:
     chance = Chance(seed)

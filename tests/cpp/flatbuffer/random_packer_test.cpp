@@ -21,7 +21,7 @@
 namespace etstream::testing::random_packer_test {
 namespace {
 
-constexpr std::uint64_t kCases = 3000;
+std::uint64_t cases() { return 150 * rounds(); }
 
 struct RandomCase {
   std::string text;
@@ -105,7 +105,7 @@ std::string verdict(const RandomCase& random_case, const std::vector<std::byte>&
 
 TEST_CASE("random_values_of_random_schemas_are_packed_as_flatbuffers_packs_them") {
   std::uint64_t verified = 0;
-  for (std::uint64_t seed = 1; seed <= kCases; ++seed) {
+  for (std::uint64_t seed = 1; seed <= cases(); ++seed) {
     CAPTURE(seed);
     const RandomCase made = random_case(seed);
     CAPTURE(made.text);
@@ -119,11 +119,11 @@ TEST_CASE("random_values_of_random_schemas_are_packed_as_flatbuffers_packs_them"
     REQUIRE(is_accepted_by_flatbuffers(made.reflected(), file));
     ++verified;
   }
-  CHECK(verified >= 2000);
+  CHECK(3 * verified >= 2 * cases());
 }
 
 TEST_CASE("a_packed_file_is_packed_again_from_itself") {
-  for (std::uint64_t seed = 1; seed <= kCases / 3; ++seed) {
+  for (std::uint64_t seed = 1; seed <= cases() / 3; ++seed) {
     CAPTURE(seed);
     const RandomCase made = random_case(seed);
     CAPTURE(made.text);
@@ -150,7 +150,7 @@ TEST_CASE("the_verifier_of_the_random_cases_refuses_a_broken_file") {
 TEST_CASE("a_damaged_file_that_we_accept_is_one_that_flatbuffers_accepts") {
   std::uint64_t refused = 0;
   std::uint64_t accepted = 0;
-  for (std::uint64_t seed = 1; seed <= kCases; ++seed) {
+  for (std::uint64_t seed = 1; seed <= cases(); ++seed) {
     CAPTURE(seed);
     const RandomCase made = random_case(seed);
     if (has_gaps(made.reflected())) continue;
@@ -168,33 +168,33 @@ TEST_CASE("a_damaged_file_that_we_accept_is_one_that_flatbuffers_accepts") {
       file[place] ^= damage;
     }
   }
-  CHECK(refused > 3000);
-  CHECK(accepted > 3000);
+  CHECK(refused > cases());
+  CHECK(accepted > cases());
 }
 
 /// The numbers of cases that have something that a packer may get wrong.
 struct Coverage {
-  int absent = 0;
-  int unasked = 0;
-  int defaults = 0;
-  int negative_zeros = 0;
-  int nans = 0;
-  int noisy_scalars = 0;
-  int optional_zeros = 0;
-  int empty_wide_vectors = 0;
-  int empty_aligned_vectors = 0;
-  int empty_strings = 0;
-  int long_vectors = 0;
-  int sources = 0;
-  int unions = 0;
-  int nested_tables = 0;
-  int table_vectors = 0;
-  int string_vectors = 0;
-  int structs = 0;
-  int struct_vectors = 0;
-  int strings_in_unions = 0;
-  int structs_in_unions = 0;
-  int union_vectors = 0;
+  std::uint64_t absent = 0;
+  std::uint64_t unasked = 0;
+  std::uint64_t defaults = 0;
+  std::uint64_t negative_zeros = 0;
+  std::uint64_t nans = 0;
+  std::uint64_t noisy_scalars = 0;
+  std::uint64_t optional_zeros = 0;
+  std::uint64_t empty_wide_vectors = 0;
+  std::uint64_t empty_aligned_vectors = 0;
+  std::uint64_t empty_strings = 0;
+  std::uint64_t long_vectors = 0;
+  std::uint64_t sources = 0;
+  std::uint64_t unions = 0;
+  std::uint64_t nested_tables = 0;
+  std::uint64_t table_vectors = 0;
+  std::uint64_t string_vectors = 0;
+  std::uint64_t structs = 0;
+  std::uint64_t struct_vectors = 0;
+  std::uint64_t strings_in_unions = 0;
+  std::uint64_t structs_in_unions = 0;
+  std::uint64_t union_vectors = 0;
 
   void count(const reflection::Schema& schema, const Alignments& alignments, const TableTree& tree) {
     const auto* object = schema.objects()->Get(static_cast<flatbuffers::uoffset_t>(tree.type));
@@ -261,31 +261,31 @@ struct Coverage {
 
 TEST_CASE("the_random_cases_have_enough_of_everything") {
   Coverage coverage;
-  for (std::uint64_t seed = 1; seed <= kCases; ++seed) {
+  for (std::uint64_t seed = 1; seed <= cases(); ++seed) {
     const RandomCase made = random_case(seed);
     coverage.count(made.reflected(), made.alignments, made.tree);
   }
-  CHECK(coverage.absent > 1000);
-  CHECK(coverage.unasked > 1000);
-  CHECK(coverage.defaults > 1000);
-  CHECK(coverage.negative_zeros > 100);
-  CHECK(coverage.nans > 100);
-  CHECK(coverage.noisy_scalars > 1000);
-  CHECK(coverage.optional_zeros > 100);
-  CHECK(coverage.empty_wide_vectors > 100);
-  CHECK(coverage.empty_aligned_vectors > 100);
-  CHECK(coverage.empty_strings > 1000);
-  CHECK(coverage.long_vectors > 30);
-  CHECK(coverage.sources > 1000);
-  CHECK(coverage.unions > 1000);
-  CHECK(coverage.nested_tables > 1000);
-  CHECK(coverage.table_vectors > 1000);
-  CHECK(coverage.string_vectors > 1000);
-  CHECK(coverage.structs > 1000);
-  CHECK(coverage.struct_vectors > 500);
-  CHECK(coverage.strings_in_unions > 500);
-  CHECK(coverage.structs_in_unions > 500);
-  CHECK(coverage.union_vectors > 500);
+  CHECK(3 * coverage.absent > cases());
+  CHECK(3 * coverage.unasked > cases());
+  CHECK(3 * coverage.defaults > cases());
+  CHECK(30 * coverage.negative_zeros > cases());
+  CHECK(30 * coverage.nans > cases());
+  CHECK(3 * coverage.noisy_scalars > cases());
+  CHECK(30 * coverage.optional_zeros > cases());
+  CHECK(30 * coverage.empty_wide_vectors > cases());
+  CHECK(30 * coverage.empty_aligned_vectors > cases());
+  CHECK(3 * coverage.empty_strings > cases());
+  CHECK(100 * coverage.long_vectors > cases());
+  CHECK(3 * coverage.sources > cases());
+  CHECK(3 * coverage.unions > cases());
+  CHECK(3 * coverage.nested_tables > cases());
+  CHECK(3 * coverage.table_vectors > cases());
+  CHECK(3 * coverage.string_vectors > cases());
+  CHECK(3 * coverage.structs > cases());
+  CHECK(6 * coverage.struct_vectors > cases());
+  CHECK(6 * coverage.strings_in_unions > cases());
+  CHECK(6 * coverage.structs_in_unions > cases());
+  CHECK(6 * coverage.union_vectors > cases());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bundled_program_bfbs_generated.h"
+#include "seeded_random.h"
 #include "test_errors.h"
 #include "test_sources.h"
 
@@ -252,8 +253,9 @@ TEST_CASE("a truncated schema is an error, or lacks nothing but padding") {
 
 TEST_CASE("a schema with any one byte changed is an error or sound") {
   Bytes bfbs = embedded();
-  int refused = 0;
+  std::uint64_t refused = 0;
   for (std::size_t i = 0; i < bfbs.size(); ++i) {
+    if (!testing::is_tried(i)) continue;
     const std::byte before = bfbs[i];
     for (const unsigned value : {0x00U, 0x01U, 0x7fU, 0x80U, 0xffU}) {
       bfbs[i] = static_cast<std::byte>(value);
@@ -263,7 +265,7 @@ TEST_CASE("a schema with any one byte changed is an error or sound") {
     }
     bfbs[i] = before;
   }
-  CHECK(refused > 1000);
+  CHECK(refused > 50 * testing::rounds());
 }
 
 TEST_CASE("a forced alignment goes up to 65536") {

@@ -96,7 +96,7 @@ TEST_CASE("any range is read as it was") {
   const auto source = unpacked(source_of(packed_bytes(original)));
   REQUIRE(source);
   testing::SeededRandom random(1);
-  for (int i = 0; i < 300; ++i) {
+  for (std::uint64_t i = 0; i < 15 * testing::rounds(); ++i) {
     const std::size_t offset = random.below(original.size());
     const std::size_t most = random.below(3) == 0 ? original.size() : 100;
     const std::size_t size = random.below(std::min(original.size() - offset, most) + 1);
@@ -352,11 +352,12 @@ TEST_CASE("a flipped bit is an error, or changes nothing in the original") {
   REQUIRE(get_at<PieceHeader>(packed, second).arrangement.element_size == 4);
   const std::size_t table = table_of(packed);
   for (std::size_t at = 0; at < packed.size(); ++at) {
-    for (int bit = 0; bit < 8; ++bit) {
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      if (!testing::is_tried(8 * at + bit)) continue;
       CAPTURE(at);
       CAPTURE(bit);
       std::string flipped = packed;
-      flipped[at] = static_cast<char>(flipped[at] ^ 1 << bit);
+      flipped[at] = static_cast<char>(flipped[at] ^ (1 << bit));
       const auto anywhere = read_anywhere(flipped);
       const auto through = read_through(flipped);
       CHECK(anywhere.has_value() == through.has_value());

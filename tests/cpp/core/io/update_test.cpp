@@ -122,7 +122,7 @@ TEST_CASE("all of a range is made from the base, in each piece that it lies in")
 
 TEST_CASE("ranges may lie anywhere, and be of any size") {
   testing::SeededRandom random(5);
-  for (int i = 0; i < 20; ++i) {
+  for (std::uint64_t i = 0; i < testing::rounds(); ++i) {
     CAPTURE(i);
     const std::string base = floats(random.below(kPieceSize) + 1);
     std::string now;
@@ -234,11 +234,12 @@ TEST_CASE("a flipped bit of an update is an error, or changes nothing in what is
   const auto header = get_at<PieceHeader>(update, kFirstPiece);
   const std::size_t frames = kFirstPiece + 8 + header.frame.size;
   for (std::size_t at = 0; at < update.size(); ++at) {
-    for (int bit = 0; bit < 8; ++bit) {
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      if (!testing::is_tried(8 * at + bit)) continue;
       CAPTURE(at);
       CAPTURE(bit);
       std::string flipped = update;
-      flipped[at] = static_cast<char>(flipped[at] ^ 1 << bit);
+      flipped[at] = static_cast<char>(flipped[at] ^ (1 << bit));
       const auto found = restored(flipped, base);
       if (found) CHECK((*found == now));
       const bool is_unused = at >= offsetof(FileHeader, unused) && at < sizeof(FileHeader);

@@ -19,6 +19,7 @@
 #include "etstream/write.h"
 #include "flatbuffer/json/generate_text.h"
 #include "flatbuffer/schema_source.h"
+#include "seeded_random.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_sources.h"
@@ -241,7 +242,8 @@ TEST_CASE("vectors are sorted by their keys as flatc sorts them, equal ones in i
   const Loaded loaded(kKeyed);
   Judge judge(kKeyed);
   std::mt19937 random(1);  // NOLINT: the same ones each time
-  for (int i = 0; i < 50; ++i) {
+  for (std::uint64_t i = 0; i < 3 * testing::rounds(); ++i) {
+    CAPTURE(i);
     const std::string inner = keyed_object(random, "");
     const std::string json = keyed_object(
         random, "any_type: \"Root\", any: " + inner + ", anys_type: [\"Text\", \"Root\"], anys: [\"t\", " +

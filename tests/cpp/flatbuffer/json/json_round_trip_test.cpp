@@ -21,10 +21,10 @@
 namespace etstream::testing::json_round_trip_test {
 namespace {
 
-constexpr std::uint64_t kCases = 1000;
+std::uint64_t cases() { return 50 * rounds(); }
 
-int count(std::string_view json, std::string_view what) {
-  int n = 0;
+std::uint64_t count(std::string_view json, std::string_view what) {
+  std::uint64_t n = 0;
   for (std::size_t at = json.find(what); at != std::string::npos; at = json.find(what, at + 1)) ++n;
   return n;
 }
@@ -41,7 +41,7 @@ TEST_CASE("random_flatbuffers_become_json_and_the_same_bytes_again") {
   std::string folder = (std::filesystem::temp_directory_path() / "etstream-json-XXXXXX").string();
   REQUIRE(::mkdtemp(folder.data()));
   std::string all;
-  for (std::uint64_t seed = 1; seed <= kCases; ++seed) {
+  for (std::uint64_t seed = 1; seed <= cases(); ++seed) {
     CAPTURE(seed);
     SeededRandom random(seed);
     const std::string schema_text = random_schema(random);
@@ -72,11 +72,11 @@ TEST_CASE("random_flatbuffers_become_json_and_the_same_bytes_again") {
     REQUIRE(difference(bytes_of(*again), file) == "");
   }
   std::filesystem::remove_all(folder);
-  for (const char* what :
+  for (const std::string what :
        {"\"nan\"", "\"nan:", "\"-inf\"", "-0.0", "\"M0\"", "\"N1\"", "\"base64\"", "\"file\"", "\"m0\"", "[]",
         "\"\"", "true", "18446744073709551615", "-9223372036854775808", "e-300"}) {
     CAPTURE(what);
-    CHECK(count(all, what) > 20);
+    CHECK(50 * count(all, what) + 150 > cases());  // some are in few cases
   }
 }
 

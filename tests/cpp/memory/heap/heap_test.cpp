@@ -35,6 +35,7 @@
 #include "memory/heap/spill_folder.h"
 #include "memory/heap/statistics.h"
 #include "memory/heap/tree_use_file_posix.h"
+#include "seeded_random.h"
 #include "test_errors.h"
 #include "test_fallocate.h"
 #include "test_files.h"
@@ -71,7 +72,8 @@ TEST_CASE(
     table.give_back(first, is_ready ? 0 : 1, is_ready);
     std::fill_n(ready.begin() + first, granules, is_ready);
   };
-  for (int step = 0; step < 200'000; ++step) {
+  for (std::uint64_t step = 0; step < 10'000 * testing::rounds(); ++step) {
+    CAPTURE(step);
     const std::uint32_t granules = 1 + chance(chance(8) == 0 ? 500 : 20);
     const std::uint32_t what = chance(9);
     if (what < 3) {
