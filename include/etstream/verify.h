@@ -31,8 +31,9 @@ struct FileFindings : Findings {
 };
 
 /// Checks a .pte, a .ptd, a .bpte, a safetensors, a GGUF, a .fat or a .ptn file, as file_kind() detects it.
-/// Reads all metadata and padding, and payloads that a hash or a checksum protects. Finds at most 100 errors and 100 warnings. Errors: kUnsupported for another kind of file; kIo;
-/// kCorrupt for a file that changes while it is read. Other problems in the file are in the findings.
+/// Reads all metadata and padding, and payloads that a hash or a checksum protects. Finds at most 100 errors
+/// and 100 warnings. Errors: kUnsupported for another kind of file; kIo; kCorrupt for a file that changes
+/// while it is read. Other problems in the file are in the findings.
 [[nodiscard]] ETSTREAM_EXPORT Result<Findings> verify(const ByteSource& file);
 
 /// Checks a .pte or a .bpte and the .ptd files that it is to run with: each by itself and, if all are sound,

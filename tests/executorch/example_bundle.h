@@ -14,9 +14,7 @@
 
 namespace etstream {
 
-inline std::string example(std::string_view name) {
-  return kExamplesDir + "/" + std::string(name);
-}
+inline std::string example(std::string_view name) { return kExamplesDir + "/" + std::string(name); }
 
 /// Writes the bundle to `name` in the folder and opens it.
 inline BundledProgramFile example_bundle(const TemporaryFolder& folder, const std::string& name,

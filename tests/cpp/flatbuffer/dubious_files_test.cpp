@@ -175,9 +175,7 @@ TEST_CASE("a program with a field that the schema lacks is read, with a warning,
   CHECK(error_of(plan(*opened, {.segment_alignment = 4096})) == containing("kUnsupported: " + unknown));
 }
 
-std::string old_file(const std::string& name) {
-  return content_of(kGoldenDir + "/old_flatbuffers/" + name);
-}
+std::string old_file(const std::string& name) { return content_of(kGoldenDir + "/old_flatbuffers/" + name); }
 
 TEST_CASE("files of flatbuffers before 25.12.19, whose tables of different sizes share vtables, are sound") {
   for (const char* name : {"program.pte", "bundle.bpte"}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "test_paths.h"
 #include "used_bytes.h"
+#include "test_paths.h"
 
 #include <doctest/doctest.h>
 #include <flatbuffers/idl.h>
