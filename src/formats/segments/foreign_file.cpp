@@ -32,7 +32,7 @@ constexpr std::string_view kPickle = "is a pickle, which etstream never executes
 constexpr std::string_view kStoreError = "is an error of an object store";
 constexpr std::string_view kJsonError = "is an error as JSON";
 
-/// Where a format has its magic.
+/// The place where a format has its magic.
 enum class Place {
   kBeginning,
   kFour,  // at offset 4
