@@ -162,6 +162,7 @@ Result<FileFindings> verify(const ByteSource& file, const std::vector<ByteSource
     if (findings.ok() && !weights.empty()) {
       if (!requests) return std::move(requests).error();
       std::vector<const TensorDataFile*> sound;
+      sound.reserve(checked_weights.size());
       for (const Checked& each : checked_weights) sound.push_back(&std::get<TensorDataFile>(*each.file));
       ETSTREAM_ASSIGN(Findings more, verify(*program, *requests, sound));
       append(findings, std::move(more));
