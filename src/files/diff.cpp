@@ -6,7 +6,7 @@
 
 #include "files/diff_list.h"
 #include "files/weight_paths.h"
-#include "formats/checkpoint/model_config.h"
+#include "formats/checkpoint/checkpoint_folder.h"
 #include "formats/checkpoint/weight_sets.h"
 
 namespace etstream {

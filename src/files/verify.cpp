@@ -15,7 +15,6 @@
 #include "etstream/runtime_checks.h"
 #include "files/any_file.h"
 #include "files/weight_paths.h"
-#include "formats/checkpoint/set_flaws.h"
 #include "formats/checkpoint/weight_sets.h"
 #include "formats/pte/load_verify.h"
 #include "formats/segments/expected_kind.h"

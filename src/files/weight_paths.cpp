@@ -4,7 +4,6 @@
 
 #include "core/base/try.h"
 #include "formats/checkpoint/checkpoint_folder.h"
-#include "formats/checkpoint/checkpoint_index.h"
 #include "formats/gguf/gguf.h"
 
 namespace etstream {

@@ -59,10 +59,9 @@ def test_a_gguf_set_is_read_whole_or_not_at_all(etstream: Etstream, tmp_path: Pa
     assert names_in(etstream, out) == ["t2", "t3"]
     renamed = tmp_path / "renamed"
     renamed.mkdir()
-    for i, shard in enumerate(shards):
-        shutil.copy(shard, renamed / f"part{i + 1}.gguf")
-    assert_same_bytes(etstream.ptd([renamed / "part1.gguf"], out), expected, "of renamed files")
-    refused(etstream, "ptd", renamed / "part2.gguf", "-o", tmp_path / "never")
+    parts = [shutil.copy(shard, renamed / f"part{i + 1}.gguf") for i, shard in enumerate(shards)]
+    assert_same_bytes(etstream.ptd(parts, out), expected, "of renamed files")
+    refused(etstream, "ptd", parts[0], "-o", tmp_path / "never")
     shutil.copy(shards[2], shards[1])
     assert "split.no 2" in refused(etstream, "ptd", shards[0], "-o", tmp_path / "never")
     assert not etstream.accepts(shards[0])

@@ -20,7 +20,7 @@
 #include "etstream/program_weights.h"
 #include "files/origins/origin_search.h"
 #include "files/origins/weight_free.h"
-#include "formats/checkpoint/model_config.h"
+#include "formats/checkpoint/checkpoint_folder.h"
 #include "formats/tensor/converted_floats.h"
 
 namespace etstream {

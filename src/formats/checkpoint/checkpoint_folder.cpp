@@ -12,10 +12,8 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/packed_file.h"
-#include "formats/checkpoint/checkpoint_index.h"
-#include "formats/checkpoint/model_config.h"
+#include "flatbuffer/json/json_reader.h"
 #include "formats/checkpoint/set_place.h"
-#include "formats/checkpoint/shard_name.h"
 #include "formats/checkpoint/weight_file.h"
 #include "formats/gguf/gguf.h"
 
@@ -23,6 +21,30 @@ namespace etstream {
 namespace {
 
 namespace fs = std::filesystem;
+using Kind = JsonReader::Kind;
+
+Result<void> read_members(JsonReader& json, ModelConfig& out) {
+  if (json.next().kind != Kind::kObject) return {};
+  std::uint32_t hidden_size = 0;
+  std::uint32_t heads = 0;
+  ETSTREAM_TRY(json.members([&](std::string_view key) -> Result<void> {
+    const JsonTape::Value value = json.take();
+    if (value.kind == Kind::kString) {
+      if (key == "model_type") out.model_type = value.string;
+      if (key == "transformers_weights") out.weights = value.string;
+    }
+    if (value.kind != Kind::kInteger || value.integer <= 0 || value.integer > INT32_MAX) return {};
+    const auto number = static_cast<std::uint32_t>(value.integer);
+    if (key == "head_dim") out.head_dim = number;
+    if (key == "hidden_size") hidden_size = number;
+    if (key == "num_attention_heads") heads = number;
+    return {};
+  }));
+  if (!out.head_dim && heads != 0 && hidden_size != 0 && hidden_size % heads == 0) {
+    out.head_dim = hidden_size / heads;
+  }
+  return {};
+}
 
 /// The names of weights in the order in which transformers looks for them.
 constexpr std::string_view kPreferred[] = {"model.safetensors", "model.safetensors.index.json",
@@ -87,6 +109,8 @@ bool is_folder(const std::string& path) {
   return fs::is_directory(path, ignored);
 }
 
+std::string folder_of(std::string_view path) { return std::string(path.substr(0, path.rfind('/') + 1)); }
+
 std::string normal_path(const std::string& path) { return fs::path(path).lexically_normal().string(); }
 
 Result<std::vector<std::string>> files_in(const std::string& folder, std::string_view ending) {
@@ -101,6 +125,20 @@ Result<std::vector<std::string>> files_in(const std::string& folder, std::string
   if (failed) return error_in(ErrorCode::kIo, folder, "cannot list the folder: {}", failed.message());
   std::ranges::sort(out);
   out.erase(std::unique(out.begin(), out.end()), out.end());  // a file, and the same one packed
+  return out;
+}
+
+Result<ModelConfig> read_model_config(const std::string& folder) {
+  ModelConfig out;
+  out.path = folder + "config.json";
+  const auto file = ByteSource::file(out.path);
+  if (!file) {
+    if (file.error().code == ErrorCode::kNotFound) return out;
+    return file.error();
+  }
+  out.is_there = true;
+  ETSTREAM_TRY(
+      read_json(*file, ErrorCode::kCorrupt, [&](JsonReader& json) { return read_members(json, out); }));
   return out;
 }
 

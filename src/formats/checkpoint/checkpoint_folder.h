@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The weights in a folder.
+// The folder of a checkpoint: its config.json, and its weights.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,8 +18,26 @@ namespace etstream {
 /// Returns whether there is a regular file at `path`, or a link to one.
 [[nodiscard]] bool is_file(const std::string& path);
 
+/// Returns the folder of `path` with the '/' at its end; "" for a name alone.
+[[nodiscard]] std::string folder_of(std::string_view path);
+
 /// Returns the path without parts that change nothing: "a/./b" becomes "a/b".
 [[nodiscard]] std::string normal_path(const std::string& path);
+
+/// The config.json that Hugging Face's checkpoints have beside their weights.
+struct ModelConfig {
+  std::string path;
+  bool is_there = false;
+  std::string model_type;  // "llama"; "" where the file does not say
+  std::string weights;     // "transformers_weights", the name of the file that transformers opens; or ""
+  /// The number of rows of a query or key projection that make up a head: "head_dim", or "hidden_size" over
+  /// "num_attention_heads"; nothing if the file does not say.
+  std::optional<std::uint32_t> head_dim;
+};
+
+/// Reads `folder`config.json, if it exists; `folder` ends with '/' or is "". Errors: kCorrupt for a file that
+/// is not JSON; those of reading.
+[[nodiscard]] Result<ModelConfig> read_model_config(const std::string& folder);
 
 /// Returns the files that `folder` stands for: one file, an index, or the files of a set. Prefers what
 /// transformers loads from a folder: the file that config.json names, model.safetensors, its index,

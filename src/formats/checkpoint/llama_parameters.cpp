@@ -16,7 +16,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "flatbuffer/json/json_reader.h"
-#include "formats/checkpoint/model_config.h"
+#include "formats/checkpoint/checkpoint_folder.h"
 
 namespace etstream {
 namespace {

@@ -1,24 +1,55 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The place of a file in a set: weights that are in several files. The files of a set are known from an index
-// that names them; in GGUF from split.no, split.count and split.tensors.count; otherwise from the names of
-// the files, NAME-00002-of-00005.safetensors.
+// that names them, as huggingface_hub writes it (model.safetensors.index.json): {"metadata": {"total_size":
+// 10}, "weight_map": {"NAME": "FILE", ...}}; in GGUF from split.no, split.count and split.tensors.count;
+// otherwise from the names of the files, NAME-00002-of-00005.safetensors.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "etstream/byte_source.h"
 #include "etstream/checkpoint.h"
 #include "etstream/file_kind.h"
 #include "etstream/result.h"
-#include "formats/checkpoint/checkpoint_index.h"
-#include "formats/checkpoint/shard_name.h"
 #include "formats/checkpoint/weight_file.h"
 
 namespace etstream {
+
+/// The index of a checkpoint in several files.
+struct CheckpointIndex {
+  /// The names of the tensors of each file, by its name. The files are beside the index.
+  std::map<std::string, std::vector<std::string>, std::less<>> files;
+  std::optional<std::uint64_t> total_size;  // of the tensors' bytes
+};
+
+/// Returns nothing for an object without a weight_map. Errors: kCorrupt for a file that is not JSON, for a
+/// name that is no file's beside the index, and for a tensor that comes twice; those of reading.
+[[nodiscard]] Result<std::optional<CheckpointIndex>> read_checkpoint_index(const ByteSource& file);
+
+/// The number in the name of a file: "model-00002-of-00005.safetensors".
+struct ShardName {
+  std::string begin;  // "out/model-"
+  std::string end;    // "-of-00005.safetensors"
+  std::size_t digits = 0;
+  std::uint32_t number = 0;  // as written: most count from 1, some from 0
+  std::uint32_t count = 0;   // at least 2
+
+  /// Returns the path of another file of the set.
+  [[nodiscard]] std::string path_of(std::uint64_t other) const;
+  /// Returns a text that all files of the set have, and no others: "out/model-*-of-00005.safetensors".
+  [[nodiscard]] std::string set() const { return begin + "*" + end; }
+};
+
+/// Returns nothing for a name without a number and a count that is at least 2 and at least the number. A
+/// symbolic link whose own name has none goes by the name of its file.
+[[nodiscard]] std::optional<ShardName> shard_name(const std::string& path);
 
 /// Returns whether a file of that kind can be one of several.
 [[nodiscard]] bool has_sets(FileKind kind) noexcept;

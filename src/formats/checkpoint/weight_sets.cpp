@@ -3,14 +3,16 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
+#include "core/base/repeated.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "etstream/advice.h"
 #include "formats/checkpoint/checkpoint_folder.h"
-#include "formats/checkpoint/model_config.h"
-#include "formats/checkpoint/set_flaws.h"
 #include "formats/checkpoint/set_place.h"
 
 namespace etstream {
@@ -24,20 +26,114 @@ void add_advice(Error& error, const Advice& more) {
   error.advice.insert(error.advice.end(), more.begin(), more.end());
 }
 
-/// Returns whether two names differ only in one run of digits, at the same place: "part1.gguf" and
-/// "part2.gguf".
-bool differ_in_one_number(std::string_view a, std::string_view b) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  std::size_t begin = 0;
-  while (begin < a.size() && begin < b.size() && a[begin] == b[begin]) ++begin;
-  while (begin > 0 && is_digit(a[begin - 1])) --begin;
-  const auto rest = [&](std::string_view name) {
-    std::size_t end = begin;
-    while (end < name.size() && is_digit(name[end])) ++end;
-    return name.substr(end);
-  };
-  return a != b && rest(a).size() < a.size() - begin && rest(b).size() < b.size() - begin &&
-         rest(a) == rest(b);
+/// An open file of a set. Its number comes from its name, its index or the file itself, from 1 on.
+struct SetMember {
+  std::uint64_t number = 0;
+  const WeightFile* file = nullptr;
+};
+
+/// Returns whether the first file of a set stands for all, as its name tells those of the others.
+bool first_stands_for_all(const SetPlace& place, FileKind kind) {
+  return place.name && (kind == FileKind::kGguf || kind == FileKind::kTensorData);
+}
+
+/// Says which files to give in place of the part of a set that was given first.
+Advice advice_on_set(const SetPlace& place, FileKind kind) {
+  std::string whole = text("give all {}", place.count);
+  if (!place.index.empty()) {
+    whole = text("give {}, or all {}", place.index, place.count);
+  } else if (first_stands_for_all(place, kind)) {
+    whole = place.number == 1 ? text("have all {} beside it", place.count)
+                              : text("give the first, {}, which stands for all", place.path_of(1));
+  }
+  return {whole + ", or take what is given alone with ", AdviceTerm::kPartial};
+}
+
+/// Returns the error about a GGUF file that has another place in the set than its name says, or about two
+/// files with one place.
+std::optional<Error> misplaced(const SetPlace& place, FileKind kind, const std::vector<SetMember>& members) {
+  const SetMember* before = nullptr;
+  for (const SetMember& member : members) {
+    const WeightFile& file = *member.file;
+    if (kind != file.kind || (kind == FileKind::kGguf && !file.split)) {
+      return error_in(ErrorCode::kCorrupt, file.path, "expected {}, found {}",
+                      text("file {} of {} of a set of {}", member.number, place.count, describe(kind)),
+                      kind == file.kind ? "a file that says nothing of a set" : describe(file.kind));
+    }
+    if (file.split && (file.split->number + 1 != member.number || file.split->count != place.count)) {
+      return error_in(
+          ErrorCode::kCorrupt, file.path,
+          "expected file {} of {} of a set, found split.no {} and split.count {}: it is a copy of "
+          "another file, or has the name of one",
+          member.number, place.count, file.split->number, file.split->count);
+    }
+    if (before && before->number == member.number && before->file->path != file.path) {
+      return with_advice(
+          error_in(ErrorCode::kInvalidArgument, file.path, "is file {} of {} of a set, as {} is",
+                   member.number, place.count, before->file->path),
+          {"give one of both"});
+    }
+    before = &member;
+  }
+  return std::nullopt;
+}
+
+/// Returns the error about files that can't belong to one set, although none is missing.
+std::optional<Error> contradiction(const SetPlace& place, const std::vector<SetMember>& members) {
+  std::vector<std::pair<std::string_view, const std::string*>> names;  // of tensors, with their file
+  const WeightFile* first = nullptr;
+  for (const SetMember& member : members) {
+    const WeightFile& file = *member.file;
+    if (first && first->path == file.path) continue;
+    if (!first) first = &file;
+    if (file.kind == FileKind::kTensorData && file.tensors.empty()) {
+      return error_in(ErrorCode::kCorrupt, file.path, "is {} and has no data, expected some",
+                      text("file {} of {} of a set", member.number, place.count));
+    }
+    if (file.split && file.split->tensors != first->split->tensors) {
+      return error_in(ErrorCode::kCorrupt, file.path,
+                      "expected the split.tensors.count of {}, {}, found {}: it is of another set",
+                      first->path, first->split->tensors.value_or(0), file.split->tensors.value_or(0));
+    }
+    for (const CheckpointTensor& tensor : file.tensors) names.emplace_back(tensor.name, &file.path);
+  }
+  const auto repeated = first_repeated(names, [](const auto& one) { return one.first; });
+  // An index may have files with a tensor in common, and list the tensor in one of them.
+  if (repeated && place.members.empty()) {
+    std::vector<const std::string*> files;
+    for (const auto& [name, file] : names) {
+      if (name == *repeated) files.push_back(file);
+    }
+    if (*files[0] != *files[1]) {
+      return error_in(ErrorCode::kCorrupt, *files[1], "has tensor {}, as {} of the same set has",
+                      quote(*repeated), *files[0]);
+    }
+  }
+  if (first->split && first->split->tensors && *first->split->tensors != names.size()) {
+    return error_in(ErrorCode::kCorrupt, first->path,
+                    "expected {}, as its split.tensors.count says, found {} in the {} files of the set",
+                    counted(*first->split->tensors, "tensor"), names.size(), place.count);
+  }
+  return std::nullopt;
+}
+
+/// Returns the flaw of a set, or nothing: a file of another set or kind, two files for one number, a missing
+/// file, a tensor in two files, other sums than the files say. `place` and `kind` are those of the file that
+/// was given first; `members` are ordered by number, and include that file.
+std::optional<Error> flaw_of_set(const SetPlace& place, FileKind kind,
+                                 const std::vector<SetMember>& members) {
+  if (auto error = misplaced(place, kind, members)) return error;
+  std::uint64_t next = 1;
+  for (const SetMember& member : members) {
+    if (member.number == next) ++next;
+  }
+  if (next <= place.count) {
+    const SetMember& named = *std::ranges::find(members, place.number, &SetMember::number);
+    return with_advice(error_in(ErrorCode::kInvalidArgument, named.file->path, "is {}, and {} is not given",
+                                describe(place), place.path_of(next)),
+                       advice_on_set(place, kind));
+  }
+  return contradiction(place, members);
 }
 
 /// The files of one set, among those that are open.
@@ -62,7 +158,7 @@ class SetOpener {
     if (options_.partial) return std::move(out_);
     ETSTREAM_TRY(find_groups());
     for (auto& [set, group] : groups_) {
-      if (first_stands_for_all(group.kind)) ETSTREAM_TRY(complete(group));
+      if (first_stands_for_all(group.place, group.kind)) ETSTREAM_TRY(complete(group));
       check(group);
     }
     return std::move(out_);
@@ -111,7 +207,7 @@ class SetOpener {
     for (const auto& [name, tensors] : index->files) {
       if (out_.problems.size() - problems == kMostProblems) break;
       const std::string file = folder_of(path) + name;
-      auto opened = open_one(file, [&](const ByteSource& one) { return open_indexed_file(file, one); });
+      auto opened = open_one(file, open_indexed_file);
       if (opened) {
         given.files.push_back(std::move(*opened));
       } else if (!is_about_file(opened.error())) {
@@ -122,7 +218,7 @@ class SetOpener {
         out_.problems.push_back(missing_of_index(path, *index, std::move(opened).error()));
       }
     }
-    check_indexed(*index, given, problems == out_.problems.size());
+    check_indexed(*index, given, problems);
     return {};
   }
 
@@ -133,65 +229,46 @@ class SetOpener {
     return error;
   }
 
-  /// Keeps only the tensors that the index says are in the files. They must be there.
-  void check_indexed(const CheckpointIndex& index, GivenWeights& given, bool has_all) {
-    std::unordered_map<std::string_view, std::string_view> file_of;  // by tensor, as the index has it
+  /// Keeps only the tensors that the index says are in the files. They must be there. `problems` is the
+  /// number of problems before those of this index.
+  void check_indexed(const CheckpointIndex& index, GivenWeights& given, std::size_t problems) {
+    struct Listed {
+      std::string_view file;
+      bool is_there = false;
+    };
+    std::unordered_map<std::string_view, Listed> listed;  // by tensor
     for (const auto& [file, tensors] : index.files) {
-      for (const std::string& tensor : tensors) file_of.emplace(tensor, file);
+      for (const std::string& tensor : tensors) listed.emplace(tensor, Listed{file});
     }
-    std::unordered_map<std::string, std::string> elsewhere;  // tensors by name: the file that has them
     std::uint64_t total = 0;
-    std::uint64_t found = 0;
     for (WeightFile& file : given.files) {
       const std::string name = file.path.substr(folder_of(file.path).size());
       std::erase_if(file.tensors, [&](const CheckpointTensor& tensor) {
-        const auto listed = file_of.find(tensor.name);
-        if (listed != file_of.end() && listed->second == name) {
-          total += tensor.data.size();
-          ++found;
-          return false;
-        }
-        if (listed == file_of.end()) {
+        const auto found = listed.find(tensor.name);
+        if (found == listed.end()) {
           out_.warnings.push_back(error_in(ErrorCode::kCorrupt, given.index,
                                            "does not list tensor {} of {}, which loaders leave out",
                                            quote(tensor.name), name));
-        } else {
-          elsewhere.emplace(tensor.name, name);
+        } else if (found->second.file == name) {
+          found->second.is_there = true;
+          total += tensor.data.size();
+          return false;
         }
         return true;
       });
+      for (const std::string& tensor : index.files.find(name)->second) {
+        if (listed[tensor].is_there || out_.problems.size() - problems == kMostProblems) continue;
+        out_.problems.push_back(error_in(ErrorCode::kCorrupt, given.index,
+                                         "expected tensor {} in {}, which has none of that name",
+                                         quote(tensor), file.path));
+      }
     }
-    if (found < file_of.size()) {
-      has_all = check_listed(index, given, elsewhere) && has_all;
-    }
+    const bool has_all = problems == out_.problems.size();
     if (has_all && index.total_size && *index.total_size != total && !options_.partial) {
       out_.flaws.push_back(error_in(
           ErrorCode::kCorrupt, given.index, "expected {} of tensors, as its total_size says, found {} in {}",
           counted(*index.total_size, "byte"), total, counted(given.files.size(), "file")));
     }
-  }
-
-  /// Adds the tensors that are not in their files, and returns whether there are none.
-  bool check_listed(const CheckpointIndex& index, const GivenWeights& given,
-                    const std::unordered_map<std::string, std::string>& elsewhere) {
-    const std::size_t before = out_.problems.size();
-    for (const WeightFile& file : given.files) {
-      const std::string name = file.path.substr(folder_of(file.path).size());
-      std::vector<std::string_view> there;
-      there.reserve(file.tensors.size());
-      for (const CheckpointTensor& tensor : file.tensors) there.push_back(tensor.name);
-      std::ranges::sort(there);
-      for (const std::string& tensor : index.files.find(name)->second) {
-        if (std::ranges::binary_search(there, std::string_view(tensor))) continue;
-        if (out_.problems.size() - before == kMostProblems) return false;
-        const auto other = elsewhere.find(tensor);
-        out_.problems.push_back(error_in(
-            ErrorCode::kCorrupt, given.index, "expected tensor {} in {}, which has none of that name{}",
-            quote(tensor), file.path,
-            other == elsewhere.end() ? "" : text("; {} has one, and may be a copy of it", other->second)));
-      }
-    }
-    return out_.problems.size() == before;
   }
 
   // The files of numbered sets, and those that an index beside them names.
@@ -237,72 +314,31 @@ class SetOpener {
     std::vector<std::uint64_t> given;
     for (const Group::Member& member : group.members) given.push_back(member.number);
     std::ranges::sort(given);
-    const bool has_names = group.place.name.has_value();
-    if (!has_names) return find_renamed(group, beginning);
     for (std::uint64_t i = 2; i <= group.place.count; ++i) {
       if (std::ranges::binary_search(given, i)) continue;
       const std::string path = group.place.path_of(i);
-      auto opened = open_one(path, [&](const ByteSource& one) { return open_weight_file(path, one); });
+      auto opened = open_one(path, open_weight_file);
       if (!opened) {
         Error error = std::move(opened).error();
         error.message = text("{}: is {}, and another can't be read: {}", file_of(beginning).path,
                              describe(group.place), error.message);
-        return report(group, std::move(error));
+        if (!is_about_file(error)) return error;
+        group.members.clear();
+        add_advice(error, advice_on_set(group.place, group.kind));
+        out_.problems.push_back(std::move(error));
+        return {};
       }
-      add(group, beginning.given, i, std::move(*opened));
+      auto& files = out_.given[beginning.given].files;
+      group.members.push_back({beginning.given, files.size(), i});
+      files.push_back(std::move(*opened));
     }
     return {};
   }
 
-  void add(Group& group, std::size_t given, std::uint64_t number, WeightFile file) {
-    auto& files = out_.given[given].files;
-    group.members.push_back({given, files.size(), number});
-    files.push_back(std::move(file));
-  }
-
-  /// Looks beside a GGUF file without a number in its name for those of the same set. Their names differ from
-  /// its own in one number alone, and each is there only once.
-  Result<void> find_renamed(Group& group, const Group::Member& first) {
-    const std::string path = file_of(first).path;
-    const std::string folder = folder_of(path);
-    const auto paths = files_in(folder, ".gguf");
-    if (!paths) return report(group, paths.error());
-    std::map<std::uint64_t, WeightFile> found;
-    for (const std::string& other : *paths) {
-      if (!differ_in_one_number(std::string_view(path).substr(folder.size()),
-                                std::string_view(other).substr(folder.size()))) {
-        continue;
-      }
-      auto opened = open_one(other, [&](const ByteSource& one) { return open_weight_file(other, one); });
-      if (!opened && !is_about_file(opened.error())) return std::move(opened).error();
-      if (!opened) continue;
-      ETSTREAM_ASSIGN(const auto place, finder_.place_of(other, opened->kind, opened->split));
-      if (!place || place->set != group.place.set) continue;
-      const std::uint64_t number = place->number;
-      if (std::ranges::find(group.members, number, &Group::Member::number) != group.members.end()) continue;
-      const auto [before, is_new] = found.try_emplace(number, std::move(*opened));
-      if (is_new) continue;
-      return report(group,
-                    error_in(ErrorCode::kInvalidArgument, path, "is {}, and {} and {} may both be file {}",
-                             describe(group.place), before->second.path, other, number));
-    }
-    for (auto& [number, file] : found) add(group, first.given, number, std::move(file));
-    return {};
-  }
-
-  template <class Open>
-  Result<WeightFile> open_one(const std::string& path, Open open) {
+  Result<WeightFile> open_one(const std::string& path,
+                              Result<WeightFile> (*open)(const std::string&, const ByteSource&)) {
     ETSTREAM_ASSIGN(const ByteSource source, options_.open_file(path));
-    return open(source);
-  }
-
-  /// Records the problem of a set that can't be read whole. Errors: those that are not about a file.
-  Result<void> report(Group& group, Error error) {
-    if (!is_about_file(error)) return error;
-    group.members.clear();
-    add_advice(error, advice_on_set(group.place, group.kind));
-    out_.problems.push_back(std::move(error));
-    return {};
+    return open(path, source);
   }
 
   void check(Group& group) {
@@ -327,6 +363,24 @@ class SetOpener {
 Result<OpenedWeights> open_weights(const std::vector<std::string>& paths, const CheckpointOptions& options,
                                    OtherFiles others) {
   return SetOpener(paths, options, others).run();
+}
+
+std::optional<Error> flaw_of_parallel_part(const std::string& path) {
+  constexpr std::string_view kBegin = "consolidated.";
+  constexpr std::string_view kEnd = ".pth";
+  const std::string folder = folder_of(path);
+  std::string_view number = std::string_view(path).substr(folder.size());
+  if (!number.starts_with(kBegin) || !number.ends_with(kEnd)) return std::nullopt;
+  number = number.substr(kBegin.size(), number.size() - kBegin.size() - kEnd.size());
+  if (number.empty() || number.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
+  const bool is_first = number.find_first_not_of('0') == std::string_view::npos;
+  const std::string second = text("{}{}{}1{}", folder, kBegin, std::string(number.size() - 1, '0'), kEnd);
+  if (is_first && !is_file(second)) return std::nullopt;
+  return with_advice(
+      error_in(ErrorCode::kInvalidArgument, path,
+               "is one of several parts for model parallelism{}, which have slices of the same tensors",
+               is_first ? text(", as {} is", second) : ""),
+      {"merge them first, or take what is given alone with ", AdviceTerm::kPartial});
 }
 
 }  // namespace etstream

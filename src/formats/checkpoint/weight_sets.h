@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Opens sets: weights that are in several files (set_place.h), with the files that complete them.
+// Opens sets: weights that are in several files (set_place.h), with the files that complete them. Judges
+// whether the files that are open are all of a set, and belong together.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,5 +38,9 @@ enum class OtherFiles { kRefused, kLeft };
 [[nodiscard]] Result<OpenedWeights> open_weights(const std::vector<std::string>& paths,
                                                  const CheckpointOptions& options,
                                                  OtherFiles others = OtherFiles::kRefused);
+
+/// Returns the error about a file that is one of several for model parallelism: consolidated.01.pth, or the
+/// first one beside the second. Each has slices of the same tensors. Returns nothing for others.
+[[nodiscard]] std::optional<Error> flaw_of_parallel_part(const std::string& path);
 
 }  // namespace etstream

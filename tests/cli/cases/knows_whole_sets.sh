@@ -21,7 +21,7 @@ gguf() { # FILE NUMBER
 for i in 1 2 3; do gguf m-0000$i-of-00003.gguf $((i - 1)); gguf part$i.gguf $((i - 1)); done
 try etstream ptd m-00001-of-00003.gguf -o all.ptd
 try etstream ptd m-00003-of-00003.gguf m-00002-of-00003.gguf m-00001-of-00003.gguf -o order.ptd
-try etstream ptd part1.gguf -o renamed.ptd
+try etstream ptd part?.gguf -o renamed.ptd
 try cmp all.ptd renamed.ptd
 try etstream verify m-00001-of-00003.gguf
 try etstream inspect m-00002-of-00003.gguf
@@ -31,7 +31,6 @@ try etstream extract m-00002-of-00003.gguf --tensor t1 -o never
 try etstream verify m-00002-of-00003.gguf
 try etstream diff m-00001-of-00003.gguf m-00002-of-00003.gguf
 try etstream diff m-00001-of-00003.gguf m-00002-of-00003.gguf --partial
-try etstream diff m-00001-of-00003.gguf part1.gguf
 try etstream ptd m-00002-of-00003.gguf -o some.ptd --partial
 cp m-00003-of-00003.gguf m-00002-of-00003.gguf
 try etstream ptd m-00001-of-00003.gguf -o never

@@ -9,7 +9,7 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "formats/checkpoint/model_config.h"
+#include "formats/checkpoint/checkpoint_folder.h"
 #include "formats/checkpoint/rename/rename_rule_set.h"
 #include "formats/checkpoint/rename/rope_rows.h"
 #include "ready_made_rules_generated.h"
