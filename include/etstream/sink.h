@@ -98,7 +98,7 @@ struct FileSinkOptions {
   Warn warn = {};
   /// Says whether the bytes are packed as they are written (packed_file.h): by default if the path ends in
   /// ".etz" and is not written in place.
-  enum class Packing { kByName, kNever, kAlways } packing = Packing::kByName;
+  enum class Packing { kByName, kNever } packing = Packing::kByName;
   /// The threads that pack, as PackOptions::threads.
   unsigned threads = 0;
 };

@@ -51,9 +51,6 @@ class ETSTREAM_EXPORT TensorDataFile {
   [[nodiscard]] const ByteSource& file() const noexcept;
   /// Returns the size of the flatbuffer, which is at the start of the file and includes the header.
   [[nodiscard]] std::uint64_t flatbuffer_size() const noexcept;
-  /// Returns the offset and the size in bytes of all segments, according to the header.
-  [[nodiscard]] std::uint64_t segment_base_offset() const noexcept;
-  [[nodiscard]] std::uint64_t segment_data_size() const noexcept;
 
   /// Returns the version of the schema.
   [[nodiscard]] Result<std::uint32_t> version() const;

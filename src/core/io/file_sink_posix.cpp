@@ -313,9 +313,8 @@ Result<void> check_file_sink(const std::string& path) {
 Result<std::unique_ptr<Sink>> open_file_sink(const std::string& path, const FileSinkOptions& options) {
   return without_exceptions([&]() -> Result<std::unique_ptr<Sink>> {
     ETSTREAM_ASSIGN(auto destination, destination_of(path));
-    using Packing = FileSinkOptions::Packing;
-    const bool packs = options.packing == Packing::kAlways ||
-                       (options.packing == Packing::kByName && destination && path.ends_with(kPackedSuffix));
+    const bool packs =
+        options.packing == FileSinkOptions::Packing::kByName && destination && path.ends_with(kPackedSuffix);
     std::unique_ptr<Sink> out;
     if (destination) {
       ETSTREAM_ASSIGN(Temporary file, create_temporary_file(*destination));

@@ -102,10 +102,6 @@ Result<TensorDataFile> TensorDataFile::open(ByteSource file) {
 
 const ByteSource& TensorDataFile::file() const noexcept { return impl_->file; }
 std::uint64_t TensorDataFile::flatbuffer_size() const noexcept { return impl_->header.flatbuffer_end(); }
-std::uint64_t TensorDataFile::segment_base_offset() const noexcept {
-  return impl_->header.segment_base_offset;
-}
-std::uint64_t TensorDataFile::segment_data_size() const noexcept { return impl_->header.segment_data_size; }
 
 Result<std::uint32_t> TensorDataFile::version() const {
   return without_exceptions([&]() -> Result<std::uint32_t> {
