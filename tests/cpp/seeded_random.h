@@ -4,6 +4,7 @@
 // how many of them the tests take.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -12,10 +13,11 @@
 
 namespace etstream::testing {
 
-/// Returns how many rounds a random test takes, each with seeds of its own: ETSTREAM_TEST_ROUNDS, or 1.
+/// Returns how many rounds a random test takes, each with seeds of its own: ETSTREAM_TEST_ROUNDS, and at
+/// least 1.
 inline std::uint64_t rounds() {
   static const char* const set = std::getenv("ETSTREAM_TEST_ROUNDS");
-  return set == nullptr ? 1 : std::strtoull(set, nullptr, 10);
+  return std::max(std::uint64_t{1}, set == nullptr ? 1 : std::uint64_t{std::strtoull(set, nullptr, 10)});
 }
 
 /// Returns whether a test tries number `i` of many changes to a file: a round tries one in 19, so 20 try all.
