@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -24,19 +25,20 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kWrongCommandLine = 2;
 
-int report(const std::string& command, const Error& error, int failed) {
-  complain("etstream {}: {}\n", command, one_line(full_message(error, option_words)));
+int report(const std::string& name, const Error& error, int failed) {
+  complain("{}: {}\n", name, one_line(full_message(error, option_words)));
   if (error.code == ErrorCode::kInterrupted) die_of_interrupt();
   return failed;
 }
 
-/// Closes standard output, and checks that all printed output has been written.
-Result<void> close_standard_output() {
+/// Closes standard output. Returns `done` if all that was printed has been written, else reports and returns
+/// `failed`.
+int close_standard_output(const std::string& name, int done, int failed) {
   errno = 0;
   const bool failed_before = std::ferror(stdout) != 0;
-  if (std::fclose(stdout) == 0 && !failed_before) return {};
+  if (std::fclose(stdout) == 0 && !failed_before) return done;
   const std::string reason = errno != 0 ? ": " + std::generic_category().message(errno) : "";
-  return Error{ErrorCode::kIo, "cannot write standard output" + reason};
+  return report(name, Error{ErrorCode::kIo, "cannot write standard output" + reason}, failed);
 }
 
 /// Takes the words after "--" from the command line of a subcommand that runs another command: they belong to
@@ -61,10 +63,10 @@ int run_command(int argc, char** argv) {
     // The order is reversed, as CLI11 expects it.
     app->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::Success& asked) {  // for help, or the version
-    const int done = app->exit(asked);
-    const auto told = close_standard_output();
-    if (!told) complain("etstream: {}\n", one_line(told.error().message));
-    return told ? done : kFailed;
+    std::ostringstream answer;
+    const int done = app->exit(asked, answer);
+    print_to(stdout, answer.str());
+    return close_standard_output("etstream", done, kFailed);
   } catch (const CLI::ParseError& error) {
     complain("{}\n", one_line(describe(*app, error, arguments, chosen)));
     return kWrongCommandLine;
@@ -73,12 +75,11 @@ int run_command(int argc, char** argv) {
     print_to(stderr, app->help());
     return kWrongCommandLine;
   }
-  const std::string command = app->get_subcommands().front()->get_name();
+  const std::string name = "etstream " + app->get_subcommands().front()->get_name();
   const InputRecord inputs;
   const auto done = chosen.work();
-  if (!done) return report(command, done.error(), chosen.failed);
-  const auto told = close_standard_output();
-  return told ? chosen.done : report(command, told.error(), chosen.failed);
+  if (!done) return report(name, done.error(), chosen.failed);
+  return close_standard_output(name, chosen.done, chosen.failed);
 }
 
 }  // namespace
