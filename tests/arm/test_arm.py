@@ -27,7 +27,6 @@ from etrecords import entries
 from executorch.backends.arm.scripts import aot_arm_compiler as arm
 from executorch.devtools.etrecord import parse_etrecord
 from executorch.exir import to_edge
-from tosa.TosaGraph import TosaGraph
 
 import etstream.aot_arm_compiler
 import etstream.executorch
@@ -117,24 +116,6 @@ def test_a_stream_of_velas_is_told_by_its_blocks(file: str, compiled: dict[str, 
     *shape, width, offset, region = numbers
     assert facts["input 0"] == f"{shape} of {width} bytes each, at {offset} in region {region}"
     assert described["keys"] == (2 if is_external else 0)
-
-
-@pytest.mark.parametrize("target", ["TOSA-1.0+FP", "TOSA-1.0+INT"])
-def test_a_graph_of_tosas_is_told_by_its_constants(target: str, compiled: dict[str, Path]) -> None:
-    described, payload = only_payload(compiled["executorch"] / f"cnn_arm_delegate_{target}.pte")
-    graph = TosaGraph.GetRootAs(payload, 0)
-    block = graph.Regions(0).Blocks(0)
-    tensors = [block.Tensors(i) for i in range(block.TensorsLength())]
-    constants = {each.Name().decode(): each.DataAsNumpy().tobytes() for each in tensors if each.DataLength() > 0}
-    found = {each["name"]: payload[each["offset"] : each["offset"] + each["size"]] for each in described["parts"]}
-    assert found == constants
-    assert {each["name"]: each["value"] for each in described["facts"]} == {
-        "version": "1.0.0",
-        "operators": block.OperatorsLength(),
-        "tensors": len(tensors),
-        "constants": len(constants),
-    }
-    assert not etstream.verify(compiled["executorch"] / f"cnn_arm_delegate_{target}.pte").warnings
 
 
 @pytest.fixture
