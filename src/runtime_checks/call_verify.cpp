@@ -28,7 +28,7 @@ namespace {
 /// Returns the kinds that a value may hold and that are not `taken`; nothing if it may hold anything.
 Kinds others(Kinds held, Kinds taken) {
   if ((held & kAnything) != 0) return 0;
-  return static_cast<Kinds>(held & ~(taken | kEmpty));
+  return static_cast<Kinds>(held & ~(taken | kEmpty | kQuantized));
 }
 
 /// The arguments that calls of XNNPACK's delegates must pass.
@@ -355,17 +355,24 @@ class CallVerifier {
     return {};
   }
 
-  /// Finds outputs that are lists: ExecuTorch's own bindings end the process if there is one.
+  /// Finds outputs that are lists, or tensors of quantized dtypes: ExecuTorch's Python functions end the
+  /// process if there is one. They make torch's tensor of such a dtype without a quantizer, and copy it.
   Result<void> verify_outputs() {
     using enum pte::ValueKind;
     constexpr Kinds kLists = kinds(kTensorList, kOptionalTensorList, kIntList, kDoubleList, kBoolList);
-    return for_each(calls_.items_of<std::int32_t>(calls_.method(), known_.execution_plan.outputs),
-                    [&](std::int32_t value, std::uint32_t i) {
-                      const Kinds wrong = others(kinds_of(value), static_cast<Kinds>(~kLists));
-                      if (wrong == 0) return;
-                      calls_.error(calls_.method(), text("an output {} that is no list", i),
-                                   name_of_kinds(wrong));
-                    });
+    return for_each(
+        calls_.items_of<std::int32_t>(calls_.method(), known_.execution_plan.outputs),
+        [&](std::int32_t value, std::uint32_t i) {
+          const Kinds wrong = others(kinds_of(value), static_cast<Kinds>(~kLists));
+          if (wrong != 0) {
+            calls_.error(calls_.method(), text("an output {} that is no list", i), name_of_kinds(wrong));
+          } else if ((kinds_of(value) & kQuantized) != 0) {
+            calls_.error(
+                calls_.method(),
+                text("an output {} of no quantized dtype, on which ExecuTorch's Python functions crash", i),
+                "one");
+          }
+        });
   }
 
   MethodCalls calls_;

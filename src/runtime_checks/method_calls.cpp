@@ -20,6 +20,7 @@ Result<void> read_tensor(const pte::Tensor& tensor, TrackedValue& tracked) {
   ETSTREAM_ASSIGN(const TensorInfo info, tensor.info());
   ETSTREAM_ASSIGN(const std::uint64_t width, byte_size(info.scalar_type, {}));
   tracked.width = static_cast<std::uint8_t>(width);
+  tracked.has_scales = name_of(info.scalar_type).starts_with('q');
   tracked.is_constant = storage.kind == TensorStorage::kConstant;
   tracked.is_planned = storage.kind != TensorStorage::kProvided;
   tracked.has_no_data = !tracked.is_planned && std::ranges::count(info.sizes, 0) == 0;

@@ -32,6 +32,7 @@ struct TrackedValue {
   bool is_result = false;    // a number, which a call of the runtime's own gives
   bool is_planned = false;   // a tensor in planned memory, or of the program
   bool is_checked = false;   // a list whose items were checked
+  bool has_scales = false;   // a tensor of a quantized dtype
   std::uint8_t width = 0;    // the bytes of a tensor's element
 };
 

@@ -85,6 +85,7 @@ Result<void> MethodFlow::begin() {
   for (std::uint32_t i = 0; i < start.size(); ++i) {
     start[i] = kinds(calls_->tracked(i).kind);
     if (calls_->tracked(i).is_empty) start[i] |= kEmpty;
+    if (calls_->tracked(i).has_scales) start[i] |= kQuantized;
   }
   ETSTREAM_ASSIGN(const auto inputs,
                   calls_->items_of<std::int32_t>(calls_->method(), calls_->known().execution_plan.inputs));
@@ -189,17 +190,19 @@ Result<void> MethodFlow::describe_written(const Callee& callee, const NumberList
   ETSTREAM_TRY(for_each(args, describe_argument));
   // This operator works in place: the others return nothing.
   if (!is_written(signature.front()) || signature.back() != Parameter::kReturn) return {};
+  ETSTREAM_ASSIGN(const std::int32_t first, args.at(0));
   ETSTREAM_ASSIGN(const std::int32_t last, args.at(args.size() - 1));
   const TrackedValue& held = calls_->tracked(last);
-  if (held.kind != pte::ValueKind::kTensor || held.is_replaced)
-    flow_->set(index_of(last), kinds(pte::ValueKind::kTensor));
+  if (held.kind != pte::ValueKind::kTensor || held.is_replaced) flow_->copy(index_of(first), index_of(last));
   return {};
 }
 
 /// Follows a write to `value`, or to the tensors of that list.
 Result<void> MethodFlow::fill(std::int32_t value) {
   const auto fill_tensor = [&](std::int32_t tensor) {
-    if (calls_->tracked(tensor).is_empty) flow_->set(index_of(tensor), kinds(pte::ValueKind::kTensor));
+    const TrackedValue& held = calls_->tracked(tensor);
+    const Kinds quantized = held.has_scales ? kQuantized : Kinds{};
+    if (held.is_empty) flow_->set(index_of(tensor), kinds(pte::ValueKind::kTensor, quantized));
   };
   fill_tensor(value);
   if (!calls_->is_list_of_tensors(value)) return {};

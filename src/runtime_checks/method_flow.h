@@ -14,6 +14,8 @@ namespace etstream {
 
 /// A bit among the kinds of a value: it is a tensor to which nothing has been written in a run.
 constexpr Kinds kEmpty = 0x4000;
+/// Another one: it is a tensor of a quantized dtype.
+constexpr Kinds kQuantized = 0x2000;
 
 /// Follows the kinds of the values through the instructions.
 class MethodFlow {

@@ -39,14 +39,21 @@ class Judge:
         self._judge.argtypes = (ctypes.POINTER(ctypes.c_char_p), ctypes.c_size_t, ctypes.c_uint64, ctypes.c_int)
 
     def run(self, files: list[Path], seed: int) -> list[tuple[str, str]]:
-        """Returns how each program ended, and why."""
+        """Returns how each program ended, and why: in C++, and where it ran there, by Python's functions too."""
         paths = (ctypes.c_char_p * len(files))(*(str(file).encode() for file in files))
         with tempfile.TemporaryFile() as said:
             assert self._judge(paths, len(files), seed, said.fileno()) == 0
             said.seek(0)
             lines = said.read().decode(errors="replace").splitlines()
         assert len(lines) == len(files), (len(lines), len(files))
-        return [tuple(line.split("\t", 1)) for line in lines]  # type: ignore[misc]
+        ends: list[tuple[str, str]] = [tuple(line.split("\t", 1)) for line in lines]  # type: ignore[misc]
+        # Python's functions do more with the outputs.
+        ran = [at for at, (end, _) in enumerate(ends) if end == "ran"]
+        by_python = runtime.run_all([(files[at].read_bytes(), None) for at in ran])
+        for at, (name, _, why) in zip(ran, (end.why.partition(" ") for end in by_python), strict=True):
+            if name in MEMORY_SIGNALS:
+                ends[at] = name, f"in Python's functions {why}"
+        return ends
 
 
 class Verify:

@@ -48,6 +48,25 @@ TEST_CASE("a list that is moved to an output is found") {
   check_sound(moved(kAlpha));
 }
 
+TEST_CASE("an output of a quantized dtype is found, also one that is moved there") {
+  const auto made = [](scalar_type::ScalarType dtype, std::int32_t value, bool is_moved) {
+    return [=](ExecutionPlanT& plan) {
+      TensorT& tensor = *plan.values[static_cast<std::size_t>(value)]->val.AsTensor();
+      tensor.scalar_type = dtype;
+      tensor.shape_dynamism = TensorShapeDynamism_DYNAMIC_BOUND;
+      if (is_moved) move(plan, value, kOutput);
+    };
+  };
+  for (const auto dtype :
+       {scalar_type::ScalarType_QINT8, scalar_type::ScalarType_QUINT8, scalar_type::ScalarType_QINT32,
+        scalar_type::ScalarType_QUINT4X2, scalar_type::ScalarType_QUINT2X4}) {
+    check_found("expected an output 0 of no quantized dtype", made(dtype, kOutput, false));
+    check_found("expected an output 0 of no quantized dtype", made(dtype, kOther, true));
+    check_sound(made(dtype, kOther, false));
+  }
+  check_sound(made(scalar_type::ScalarType_CHAR, kOutput, false));
+}
+
 TEST_CASE("a number that a run leaves as another kind is found where the next run reads it") {
   const auto make = [](const std::string& name) {
     return [=](ExecutionPlanT& plan) {
