@@ -26,19 +26,25 @@
 
 namespace etstream {
 
-/// The largest difference between an actual element `a` and the expected `e`. No member is negative or NaN.
+/// The largest difference between an actual element `a` and the expected `e`.
 struct Tolerance {
   /// Floating-point elements and doubles pass if |a - e| <= absolute + relative * |e|, as in NumPy's and
-  /// torch's allclose; of complex ones, |x| is the modulus. The defaults are those of ExecuTorch 1.5.1 for
-  /// bundled programs.
-  double absolute = 1e-8;
-  double relative = 1e-5;
+  /// torch's allclose; of complex ones, |x| is the modulus. By default these are what
+  /// torch.testing.assert_close() has for the dtype: 1e-5 and 1.3e-6 for float32, 1e-3 for float16, 1.6e-2
+  /// for bfloat16, and 1e-7 both for float64 and doubles; 0 for types of 8 bits.
+  std::optional<double> absolute = {};
+  std::optional<double> relative = {};
   /// Integers pass if |a - e| <= integer. ExecuTorch compares them with 0, the default: by the rule above, a
   /// token ID over 100,000 would pass for the next one. Rounding in quantized outputs needs 1.
   std::uint64_t integer = 0;
   /// NaN equals NaN, as in ExecuTorch: the model returned each expected NaN before it was exported. If false,
   /// each NaN is a mismatch.
   bool nan_equal = true;
+
+  /// Returns whether no member is negative or NaN, as every function that takes a tolerance expects.
+  [[nodiscard]] bool is_valid() const noexcept {
+    return absolute.value_or(0) >= 0 && relative.value_or(0) >= 0;
+  }
 };
 
 /// Returns the default tolerance with the given values in place of its own. Integers may differ by `absolute`

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "etstream/advice.h"
 #include "etstream/byte_source.h"
 #include "etstream/compare.h"
 #include "etstream/export.h"
@@ -103,6 +104,11 @@ struct MethodRun {
 /// Describes a run: "forward, random (seed 0): ok", "forward, test case 1: ended by SIGFPE in
 /// executorch_prim::mod.Scalar (instruction 3)".
 [[nodiscard]] ETSTREAM_EXPORT std::string summary(const MethodRun& run);
+
+/// Returns what to do about a run that is not ok, where something is known. `tolerance` names what accepts
+/// larger differences.
+[[nodiscard]] ETSTREAM_EXPORT Advice advice_of(const MethodRun& run,
+                                               std::string_view tolerance = "a larger tolerance");
 
 /// Describes an output: "output 0: 10 elements agree; ...", "output 0 has shape [2], expected [3]".
 [[nodiscard]] ETSTREAM_EXPORT std::string summary(const OutputRun& output, std::size_t index);

@@ -45,7 +45,7 @@ Result<void> compare_command(const CompareArguments& arguments, ChosenCommand& c
     print_json(report);
   } else {
     print(found);
-    print_runs(arguments.bundle, found.runs);
+    print_runs(arguments.bundle, found.runs, option_words, "--atol");
   }
   const std::string problems =
       found.problems() == 0 ? "" : text("{} not compared", counted(found.problems(), "output"));

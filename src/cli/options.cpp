@@ -68,11 +68,11 @@ std::array<CLI::Option*, 2> add_tolerances(CLI::App& command, std::optional<doub
                                            std::optional<double>& rtol) {
   return {add_option(command, "--atol", "X", atol,
                      "Accept outputs that differ from the expected ones by at most X, integers too (default: "
-                     "1e-8, integers 0)")
+                     "that of the dtype in torch.testing, 1e-5 for float32; integers 0)")
               ->check(tolerance()),
           add_option(command, "--rtol", "X", rtol,
                      "Accept floating-point outputs that differ by at most X times the expected value, in "
-                     "addition to --atol (default: 1e-5)")
+                     "addition to --atol (default: that of the dtype in torch.testing, 1.3e-6 for float32)")
               ->check(tolerance())};
 }
 

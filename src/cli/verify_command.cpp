@@ -54,7 +54,7 @@ Result<void> verify_command(const VerifyArguments& arguments) {
     if (arguments.run) report["runs"] = runs_to_json(findings.runs);
     print_json(report);
   } else {
-    print_runs(arguments.file, findings.runs);
+    print_runs(arguments.file, findings.runs, option_words, "--atol");
   }
   const std::string warnings =
       findings.warnings.empty() ? "" : text(", {}", counted(findings.warnings.size(), "warning"));

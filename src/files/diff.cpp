@@ -249,9 +249,9 @@ Result<FileDiff> diff_weights(const std::string& a, const std::string& b, const 
   return out;
 }
 
-/// Refuses an invalid tolerance. This form of the test refuses NaN too.
+/// Refuses an invalid tolerance.
 Result<void> check(const DiffOptions& options) {
-  if (!options.tolerance || (options.tolerance->absolute >= 0 && options.tolerance->relative >= 0)) return {};
+  if (!options.tolerance || options.tolerance->is_valid()) return {};
   return make_error(ErrorCode::kInvalidArgument, "a tolerance is negative or NaN");
 }
 

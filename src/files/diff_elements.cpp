@@ -66,7 +66,7 @@ Result<std::optional<ElementComparisons::Compared>> ElementComparisons::compare(
   Tolerance tolerance = tolerance_.value_or(Tolerance{.absolute = 0, .relative = 0});
   // The difference of two integers is an integer below 2^64.
   constexpr double kMost = 1e18;
-  tolerance.integer = static_cast<std::uint64_t>(std::min(tolerance.absolute, kMost));
+  tolerance.integer = static_cast<std::uint64_t>(std::min(tolerance.absolute.value_or(0), kMost));
   ETSTREAM_ASSIGN(const Comparison comparison, etstream::compare(*one, *other, tolerance));
   const Compared compared{{comparison.elements, comparison.equal, comparison.not_finite,
                            comparison.largest_absolute_error, comparison.mean_absolute_error},

@@ -302,8 +302,7 @@ bool OutputFindings::as_expected() const noexcept {
 Result<OutputFindings> compare_outputs(const ByteSource& file, const std::string& folder,
                                        const OutputComparisonOptions& options) {
   return without_exceptions([&]() -> Result<OutputFindings> {
-    // This form refuses NaN too.
-    if (!(options.tolerance.absolute >= 0 && options.tolerance.relative >= 0)) {
+    if (!options.tolerance.is_valid()) {
       return make_error(ErrorCode::kInvalidArgument, "a tolerance is negative or NaN");
     }
     ETSTREAM_ASSIGN(const BundledProgramFile bundle, BundledProgramFile::open(file));

@@ -265,7 +265,8 @@ Result<void> add_runs(const ByteSource& file, const std::vector<ByteSource>& wei
     ETSTREAM_ASSIGN(findings.runs, run_methods(file, weights, options));
     for (const MethodRun& run : findings.runs) {
       if (run.ok()) continue;
-      findings.errors.emplace_back(error_in(ErrorCode::kCorrupt, file.name(), "{}", summary(run)));
+      findings.errors.emplace_back(
+          with_advice(error_in(ErrorCode::kCorrupt, file.name(), "{}", summary(run)), advice_of(run)));
     }
     return {};
   });

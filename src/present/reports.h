@@ -120,8 +120,10 @@ void print_comparison(const Profile& before, const Profile& after);
 
 /// Returns each run as docs/command.md describes it below "verify".
 [[nodiscard]] Json runs_to_json(const std::vector<MethodRun>& runs);
-/// Prints each run on standard output: a line for its end, and one for each output.
-void print_runs(const std::string& file, const std::vector<MethodRun>& runs);
+/// Prints each run on standard output: a line for its end, with advice in these words and with that option,
+/// and one for each output.
+void print_runs(const std::string& file, const std::vector<MethodRun>& runs, TermWords words,
+                std::string_view tolerance);
 
 // sharing_report.cpp
 

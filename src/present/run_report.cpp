@@ -79,11 +79,13 @@ Json runs_to_json(const std::vector<MethodRun>& runs) {
   return out;
 }
 
-void print_runs(const std::string& file, const std::vector<MethodRun>& runs) {
+void print_runs(const std::string& file, const std::vector<MethodRun>& runs, TermWords words,
+                std::string_view tolerance) {
   for (const MethodRun& run : runs) {
     const bool lists_others = run.end == MethodRun::End::kOtherOutputs && !run.outputs.empty();
-    say("{}: {}\n", file,
-        lists_others ? text("{}, {}: other outputs", printable(run.method), run.inputs) : summary(run));
+    const std::string end =
+        lists_others ? text("{}, {}: other outputs", printable(run.method), run.inputs) : summary(run);
+    say("{}: {}\n", file, full_message(end, advice_of(run, tolerance), words));
     for (std::size_t i = 0; i < run.outputs.size(); ++i) say("  {}\n", one_line(summary(run.outputs[i], i)));
   }
 }

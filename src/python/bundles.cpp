@@ -253,8 +253,8 @@ std::vector<std::pair<std::string, std::uint32_t>> suite_sizes(const BundledProg
 }
 
 /// Compares two values; tensors are brought into one order.
-Comparison compare_values(nb::handle expected_object, nb::handle actual_object, double rtol, double atol,
-                          std::uint64_t integer, bool nan_equal) {
+Comparison compare_values(nb::handle expected_object, nb::handle actual_object, std::optional<double> rtol,
+                          std::optional<double> atol, std::uint64_t integer, bool nan_equal) {
   const Value expected = value_of(expected_object);
   const Value actual = value_of(actual_object);
   const Tolerance tolerance{.absolute = atol, .relative = rtol, .integer = integer, .nan_equal = nan_equal};
@@ -341,7 +341,7 @@ void bind_comparisons(nb::module_& module) {
       .def("__repr__",
            [](const Comparison& self) { return text("<etstream.Comparison: {}>", summary(self)); });
   module.def("compare", &compare_values, nb::arg("expected").none(), nb::arg("actual").none(), nb::kw_only(),
-             nb::arg("rtol"), nb::arg("atol"), nb::arg("integer"), nb::arg("nan_equal"));
+             nb::arg("rtol").none(), nb::arg("atol").none(), nb::arg("integer"), nb::arg("nan_equal"));
 }
 
 /// Tells pytest that the class is no test, as its name suggests one.

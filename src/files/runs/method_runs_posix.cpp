@@ -214,8 +214,7 @@ Result<std::vector<MethodRun>> run_program(const ByteSource& file, const Bundled
 
 Result<std::vector<MethodRun>> run_file(const ByteSource& file, const std::vector<ByteSource>& weights,
                                         const MethodRunOptions& options) {
-  // This form refuses NaN too.
-  if (!(options.tolerance.absolute >= 0 && options.tolerance.relative >= 0)) {
+  if (!options.tolerance.is_valid()) {
     return make_error(ErrorCode::kInvalidArgument, "a tolerance is negative or NaN");
   }
   if (options.seconds == 0) {

@@ -52,6 +52,12 @@ std::string summary(const MethodRun& run) {
               run.reason.empty() ? "" : ": ", printable(run.reason));
 }
 
+Advice advice_of(const MethodRun& run, std::string_view tolerance) {
+  const bool differs = std::ranges::any_of(
+      run.outputs, [](const OutputRun& output) { return output.comparison && !output.comparison->passed(); });
+  return differs ? Advice{text("{} accepts such differences", tolerance)} : Advice();
+}
+
 std::string summary(const OutputRun& output, std::size_t index) {
   const std::string name =
       text("output {}{}", index, output.file.empty() ? "" : text(" ({})", printable(output.file)));

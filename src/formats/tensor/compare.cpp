@@ -43,8 +43,8 @@ Difference difference(T expected, T actual, const Tolerance& tolerance) noexcept
 /// Returns the difference of two finite elements, which is `absolute`.
 Difference finite_difference(double absolute, double expected, const Tolerance& tolerance) noexcept {
   // A difference beyond double's range is over every tolerance, even an infinite one.
-  const double relative = expected == 0 ? 0 : tolerance.relative * expected;
-  return {absolute, std::isfinite(absolute) && absolute <= tolerance.absolute + relative, true};
+  const double relative = expected == 0 ? 0 : *tolerance.relative * expected;
+  return {absolute, std::isfinite(absolute) && absolute <= *tolerance.absolute + relative, true};
 }
 
 Difference difference(double expected, double actual, const Tolerance& tolerance) noexcept {
@@ -194,6 +194,26 @@ constexpr ComparedType kComparedTypes[] = {
     {ScalarType::kFloat8E4M3FNUZ, compare_data<std::uint8_t, decode_float<kFloat8E4M3FNUZ>>},
 };
 
+/// Returns the tolerance for elements of a dtype, with the defaults of torch.testing where none is given.
+Tolerance tolerance_for(ScalarType type, const Tolerance& given) {
+  struct Default {
+    ScalarType type;
+    double relative;
+    double absolute;
+  };
+  static constexpr Default kDefaults[] = {
+      {ScalarType::kFloat16, 1e-3, 1e-5},     {ScalarType::kComplex32, 1e-3, 1e-5},
+      {ScalarType::kBFloat16, 1.6e-2, 1e-5},  {ScalarType::kFloat32, 1.3e-6, 1e-5},
+      {ScalarType::kComplex64, 1.3e-6, 1e-5}, {ScalarType::kFloat64, 1e-7, 1e-7},
+      {ScalarType::kComplex128, 1e-7, 1e-7}};
+  const auto* const known = std::ranges::find(kDefaults, type, &Default::type);
+  const bool is_known = known != std::end(kDefaults);
+  Tolerance out = given;
+  out.absolute = given.absolute.value_or(is_known ? known->absolute : 0);
+  out.relative = given.relative.value_or(is_known ? known->relative : 0);
+  return out;
+}
+
 /// Returns an error if two tensors can't be compared.
 Result<void> check_comparable(const Tensor& expected, const Tensor& actual) {
   if (expected.scalar_type != actual.scalar_type) {
@@ -257,28 +277,29 @@ std::string mismatch_text(const Comparison& comparison, const Mismatch& mismatch
 
 Result<Comparison> compare(const Value& expected, const Value& actual, const Tolerance& tolerance) {
   return without_exceptions([&]() -> Result<Comparison> {
-    // This form refuses NaN too.
-    if (!(tolerance.absolute >= 0 && tolerance.relative >= 0)) {
+    if (!tolerance.is_valid()) {
       return make_error(ErrorCode::kInvalidArgument, "a tolerance is negative or NaN");
     }
     if (expected.index() != actual.index()) {
       return make_error(ErrorCode::kInvalidArgument, "is {}, expected {}", kind_of(actual),
                         kind_of(expected));
     }
-    Tolerance exact = tolerance;
+    const auto* const tensor = std::get_if<Tensor>(&expected);
+    const Tolerance used = tolerance_for(tensor ? tensor->scalar_type : ScalarType::kFloat64, tolerance);
+    Tolerance exact = used;
     exact.integer = 0;
-    if (const auto* tensor = std::get_if<Tensor>(&expected)) {
+    if (tensor) {
       const Tensor& given = *std::get_if<Tensor>(&actual);
       ETSTREAM_TRY(check_comparable(*tensor, given));
       // The type is known, as check_comparable() has computed its size.
       const auto* known = std::find_if(std::begin(kComparedTypes), std::end(kComparedTypes),
                                        [&](const auto& one) { return one.type == tensor->scalar_type; });
       ETSTREAM_ASSIGN(Comparison out,
-                      known->compare(tensor->data, given.data, known->exactly ? exact : tolerance));
+                      known->compare(tensor->data, given.data, known->exactly ? exact : used));
       out.layout = TensorLayout{tensor->scalar_type, tensor->sizes, tensor->dim_order};
       return out;
     }
-    Comparer comparer(std::holds_alternative<bool>(expected) ? exact : tolerance);
+    Comparer comparer(std::holds_alternative<bool>(expected) ? exact : used);
     if (const auto* integer = std::get_if<std::int64_t>(&expected)) {
       comparer.add(*integer, *std::get_if<std::int64_t>(&actual));
     } else if (const auto* number = std::get_if<double>(&expected)) {
@@ -323,11 +344,9 @@ std::string summary(const Comparison& comparison) {
 Tolerance tolerance_of(std::optional<double> absolute, std::optional<double> relative) noexcept {
   constexpr double kMost = 1e18;
   Tolerance out;
-  if (absolute) {
-    out.absolute = *absolute;
-    out.integer = static_cast<std::uint64_t>(std::min(*absolute, kMost));
-  }
-  if (relative) out.relative = *relative;
+  out.absolute = absolute;
+  out.relative = relative;
+  if (absolute) out.integer = static_cast<std::uint64_t>(std::min(*absolute, kMost));
   return out;
 }
 

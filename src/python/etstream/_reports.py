@@ -95,7 +95,7 @@ def verify(
         run_seconds, run_memory: the most seconds of a run, and the most memory that it may take besides that of
             ExecuTorch when it is loaded.
         atol, rtol: accept outputs that differ by at most atol + rtol * the expected value, and integers that differ by
-            at most atol. The defaults are 1e-8 and 1e-5, and integers have to be equal.
+            at most atol. The defaults are those of torch.testing for the dtype, and integers have to be equal.
 
     Returns:
         At most 100 errors and 100 warnings of each file; true if there is no error.

@@ -166,9 +166,9 @@ def dlpack(tensor: _core.Tensor | _core.CheckpointTensor, **options: Any) -> Any
 class Tolerance(TypedDict, total=False):
     """The largest difference between an actual value and the expected one."""
 
-    rtol: Annotated[float, 1e-5, """floating-point elements and doubles agree if |actual - expected| <= atol + rtol *
-        |expected|. The default is ExecuTorch's, as that of atol."""]
-    atol: Annotated[float, 1e-8, "see rtol."]
+    rtol: Annotated[float | None, None, """floating-point elements and doubles agree if |actual - expected| <= atol +
+        rtol * |expected|. The default is that of the dtype in torch.testing.assert_close(), as that of atol."""]
+    atol: Annotated[float | None, None, "see rtol."]
     integer: Annotated[int, 0, """the most by which integers may differ; rounding in quantized outputs takes 1. Elements
         of bool and of types of bits have to have the same bits."""]
     nan_equal: Annotated[bool, True, "whether NaN agrees with an expected NaN."]

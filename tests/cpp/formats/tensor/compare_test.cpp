@@ -55,11 +55,21 @@ TEST_CASE("an element passes up to the absolute plus the relative tolerance of w
   CHECK(!passes(4, 5.7, tolerance));
 }
 
-TEST_CASE("the default tolerance is the one that ExecuTorch has") {
-  CHECK(passes(1, 1.00001));
-  CHECK(!passes(1, 1.00002));
-  CHECK(passes(0, 1e-8));
-  CHECK(!passes(0, 2e-8));
+TEST_CASE("the default tolerance is the one that torch.testing has for the dtype") {
+  CHECK(passes(1, 1 + 1.9e-7));
+  CHECK(!passes(1, 1 + 2.1e-7));
+  const auto floats = [](float element) { return tensor_of<float>(ScalarType::kFloat32, {element}); };
+  CHECK(compared(floats(0), floats(1e-5F)).passed());
+  CHECK(!compared(floats(0), floats(1.1e-5F)).passed());
+  CHECK(compared(floats(100), floats(100.0001F)).passed());
+  CHECK(!compared(floats(100), floats(100.0002F)).passed());
+  const auto halves = [](ScalarType type, std::uint16_t bits) {
+    return tensor_of<std::uint16_t>(type, {bits});
+  };
+  CHECK(compared(halves(ScalarType::kFloat16, 0x3C00), halves(ScalarType::kFloat16, 0x3C01)).passed());
+  CHECK(!compared(halves(ScalarType::kFloat16, 0x3C00), halves(ScalarType::kFloat16, 0x3C02)).passed());
+  CHECK(compared(halves(ScalarType::kBFloat16, 0x3F80), halves(ScalarType::kBFloat16, 0x3F82)).passed());
+  CHECK(!compared(halves(ScalarType::kBFloat16, 0x3F80), halves(ScalarType::kBFloat16, 0x3F83)).passed());
 }
 
 TEST_CASE("a NaN equals a NaN unless it is not to, and nothing else") {
