@@ -15,8 +15,8 @@ from typing import Any
 
 import executorch
 import torch
-from executorch.extension.pybindings import _C, data_loader  # noqa: F401
 from executorch.exir.tensor import enum_to_scalar_map
+from executorch.extension.pybindings import _C, data_loader  # noqa: F401
 
 _SECONDS = 10
 _ROOM = 2**31  # the bytes of addresses beyond those of this process
