@@ -57,16 +57,18 @@ struct MethodRun {
   /// The way in which a run ended.
   enum class End {
     kOk,
-    kOtherOutputs,  // than the test case expects
-    kRefused,       // ExecuTorch returned an error, or a kernel threw an exception
-    kSignal,        // the process was ended by a signal
+    kOtherOutputs,   // than the test case expects
+    kRefused,        // ExecuTorch returned an error, or a kernel threw an exception
+    kInputsRefused,  // the same on inputs that were made up, once the method was loaded: no error of the file
+    kSignal,         // the process was ended by a signal
     kOutOfTime,
     kOutOfMemory,
     kNotRun,  // the inputs can't be made
   };
   std::string method;  // its name, of which compare_outputs() gives the first 200 bytes
   /// The inputs of the run: "test case 0", counted over all suites of the method; "zeros", "ones" or "random
-  /// (seed 0)" if the file has no test case for it; "no tensors" if no input is a tensor.
+  /// (seed 0)" if the file has no test case for it, with "shortest" before where sizes may change; "no
+  /// tensors" if no input is a tensor.
   std::string inputs;
   End end = End::kOk;
   std::uint32_t error = 0;  // ExecuTorch's number; 0 where there is none
@@ -84,10 +86,11 @@ struct MethodRun {
 };
 
 /// Runs each method of the program, or of the bundle, on all of its test cases where there are any; otherwise
-/// on zeros, on ones and on random numbers of the dtypes and shapes of its inputs, dynamic ones at their
-/// bounds: from -1 to 1, integers from 0 to 9, as torch makes them after manual_seed(seed + the input's
-/// index). Inputs that are no tensors are what the method was exported with. `weights` is empty, or the .ptd
-/// file that the program takes.
+/// on zeros, on ones and on random numbers of the dtypes and shapes of its inputs. Tensors whose sizes may
+/// change have one element if they are of integers, such as tokens and positions; if the method does not take
+/// these, and otherwise, they are at their bounds. The numbers are from -1 to 1, integers from 0 to 9, as
+/// torch makes them after manual_seed(seed + the input's index). Inputs that are no tensors are what the
+/// method was exported with. `weights` is empty, or the .ptd file that the program takes.
 ///
 /// Runs whatever the file makes the runtime do: let verify() find no error in it before. The file is not
 /// changed. A program in a bundle, and one that is ended by a signal, is copied to a file without a name in
@@ -113,8 +116,8 @@ struct MethodRun {
 /// Describes an output: "output 0: 10 elements agree; ...", "output 0 has shape [2], expected [3]".
 [[nodiscard]] ETSTREAM_EXPORT std::string summary(const OutputRun& output, std::size_t index);
 
-/// Returns the name for software: "ok", "other_outputs", "refused", "signal", "out_of_time", "out_of_memory",
-/// "not_run".
+/// Returns the name for software: "ok", "other_outputs", "refused", "inputs_refused", "signal",
+/// "out_of_time", "out_of_memory", "not_run".
 [[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(MethodRun::End end) noexcept;
 
 /// Returns the name of ExecuTorch's error number (runtime/core/error.h of 1.5.1), such as "InvalidArgument";

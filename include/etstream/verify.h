@@ -55,8 +55,9 @@ struct FileFindings : Findings {
                                                           const CheckpointOptions& options = {});
 
 /// Runs the methods of a program or a bundle in which no error was found, as run_methods() does, and adds the
-/// runs to `findings`: those that are not ok as errors too, which may then be more than 100. If there is an
-/// error already, runs nothing. Errors: those of run_methods().
+/// runs to `findings`: those that are not ok as errors too, or, of kInputsRefused, as warnings.
+/// There may then be more than 100. If there is an error already, runs nothing. Errors: those of
+/// run_methods().
 [[nodiscard]] ETSTREAM_EXPORT Result<void> add_runs(const ByteSource& file,
                                                     const std::vector<ByteSource>& weights,
                                                     const MethodRunOptions& options, FileFindings& findings);

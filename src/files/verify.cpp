@@ -265,8 +265,10 @@ Result<void> add_runs(const ByteSource& file, const std::vector<ByteSource>& wei
     ETSTREAM_ASSIGN(findings.runs, run_methods(file, weights, options));
     for (const MethodRun& run : findings.runs) {
       if (run.ok()) continue;
-      findings.errors.emplace_back(
-          with_advice(error_in(ErrorCode::kCorrupt, file.name(), "{}", summary(run)), advice_of(run)));
+      const bool is_warning = run.end == MethodRun::End::kInputsRefused;
+      (is_warning ? findings.warnings : findings.errors)
+          .emplace_back(
+              with_advice(error_in(ErrorCode::kCorrupt, file.name(), "{}", summary(run)), advice_of(run)));
     }
     return {};
   });

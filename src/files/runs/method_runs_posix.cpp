@@ -70,8 +70,16 @@ class Worker {
     return out;
   }
 
-  /// Runs the task, and finds out where a signal came from.
+  /// Runs the task, on the shortest inputs if it does not fail on them, and finds out where a signal came
+  /// from.
   Result<MethodRun> run(const RunTask& task, std::uint32_t method) {
+    if (!task.shortest.empty()) {
+      RunTask shortest = task;
+      shortest.inputs = task.shortest;
+      shortest.inputs_name = "shortest " + task.inputs_name;
+      ETSTREAM_ASSIGN(const RunAnswer answer, attempt(shortest));
+      if (answer.run.ok()) return answer.run;
+    }
     ETSTREAM_ASSIGN(RunAnswer answer, attempt(task));
     MethodRun& run = answer.run;
     if (run.end != End::kSignal && !answer.failed_at) return run;

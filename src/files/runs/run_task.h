@@ -23,6 +23,7 @@ struct RunTask {
   std::string inputs;       // JSON
   std::string fill;         // of tensors without data: "zeros", "ones", "random"; "" where all have data
   std::vector<Value> expected;
+  std::string shortest = {};  // inputs with one element in tensors of integers whose sizes may change
 };
 
 /// Makes the tasks for a method without test cases.

@@ -30,12 +30,17 @@ Json shape_json(ScalarType type, const std::vector<std::int32_t>& sizes,
   return {{"dtype", name_of(type)}, {"sizes", sizes}, {"dim_order", dim_order}};
 }
 
-/// Makes an input of a method; returns nothing for a kind that can't be made.
-std::optional<Json> made_json(const ValueInfo& input) {
+/// Makes an input of a method, at its bounds; returns nothing for a kind that can't be made. If it
+/// `is_short`, a tensor of integers (tokens, positions) whose sizes may change has one.
+std::optional<Json> made_json(const ValueInfo& input, bool is_short) {
   return match(
       input,
-      [](const TensorInfo& tensor) {
-        return std::optional(shape_json(tensor.scalar_type, tensor.sizes, tensor.dim_order));
+      [&](const TensorInfo& tensor) {
+        std::vector<std::int32_t> sizes = tensor.sizes;
+        if (is_short && tensor.dynamism != ShapeDynamism::kStatic && !is_floating_point(tensor.scalar_type)) {
+          std::ranges::fill(sizes, 1);
+        }
+        return std::optional(shape_json(tensor.scalar_type, sizes, tensor.dim_order));
       },
       [](std::int64_t integer) { return std::optional(Json(integer)); },
       [](bool truth) { return std::optional(Json(truth)); },
@@ -109,13 +114,17 @@ std::optional<End> end_named(const std::string& name) {
 }  // namespace
 
 std::vector<RunTask> tasks_of(const MethodInfo& method, std::uint64_t seed) {
-  Json inputs = Json::array();
-  for (std::size_t i = 0; i < method.inputs.size(); ++i) {
-    auto made = made_json(method.inputs[i]);
-    const auto* const other = std::get_if<OtherInfo>(&method.inputs[i]);
-    inputs.push_back(made ? *std::move(made) : Json{{"kind", other ? other->kind : ""}});
-  }
-  const RunTask task{method.name, "no tensors", inputs.dump(), "", {}};
+  const auto inputs = [&](bool is_short) {
+    Json out = Json::array();
+    for (const ValueInfo& input : method.inputs) {
+      auto made = made_json(input, is_short);
+      const auto* const other = std::get_if<OtherInfo>(&input);
+      out.push_back(made ? *std::move(made) : Json{{"kind", other ? other->kind : ""}});
+    }
+    return out.dump();
+  };
+  RunTask task{method.name, "no tensors", inputs(false), "", {}, inputs(true)};
+  if (task.shortest == task.inputs) task.shortest.clear();
   const bool has_tensor = std::ranges::any_of(
       method.inputs, [](const ValueInfo& input) { return std::holds_alternative<TensorInfo>(input); });
   if (!has_tensor) return {task};
@@ -149,6 +158,8 @@ Result<RunAnswer> read_answer(const std::string& line, const RunTask& task, int 
   run.method = task.method;
   run.inputs = task.inputs_name;
   run.end = *end;
+  if (*end == End::kRefused && !task.fill.empty() && told.value("loaded", false))
+    run.end = End::kInputsRefused;
   run.error = told.value("error", 0U);
   run.signal = told.value("signal", "");
   run.reason = told.value("reason", "");

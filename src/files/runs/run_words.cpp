@@ -27,7 +27,8 @@ std::string end_text(const MethodRun& run) {
       return "ok";
     case End::kOtherOutputs:
       return first_other(run.outputs);
-    case End::kRefused: {
+    case End::kRefused:
+    case End::kInputsRefused: {
       const std::string_view name = executorch_error_name(run.error);
       if (run.error == 0) return text("failed{}", where(run));
       return text("refused{}: ExecuTorch says {} (0x{:02x})", where(run), name.empty() ? "error" : name,
@@ -53,6 +54,10 @@ std::string summary(const MethodRun& run) {
 }
 
 Advice advice_of(const MethodRun& run, std::string_view tolerance) {
+  if (run.end == End::kInputsRefused) {
+    return {"no error of the file, as these inputs are made up: give it test cases; ",
+            AdviceTerm::kBundleTestCases};
+  }
   const bool differs = std::ranges::any_of(
       run.outputs, [](const OutputRun& output) { return output.comparison && !output.comparison->passed(); });
   return differs ? Advice{text("{} accepts such differences", tolerance)} : Advice();
@@ -73,6 +78,8 @@ std::string_view name_of(MethodRun::End end) noexcept {
       return "other_outputs";
     case End::kRefused:
       return "refused";
+    case End::kInputsRefused:
+      return "inputs_refused";
     case End::kSignal:
       return "signal";
     case End::kOutOfTime:

@@ -159,9 +159,11 @@ def told(value, at):
 def carry_out(runtime, task):
     inputs = [input_of(value, task, index) for index, value in enumerate(task["inputs"])]
     program = f"/dev/fd/{COPY if task['copy'] else FILE}"
-    weights = f"/dev/fd/{WEIGHTS}" if task["weights"] else None
-    module = runtime._load_for_executorch(program, weights)
-    outputs = module.run_method(task["method"], inputs)
+    weights = {"data_path": f"/dev/fd/{WEIGHTS}"} if task["weights"] else {}
+    loaded = runtime._load_program(program, **weights)
+    method = loaded.load_method(task["method"])
+    task["loaded"] = True
+    outputs = method.call(inputs)
     if not task["outputs"]:
         return {"end": "ok"}
     out, at = [], 0
@@ -195,7 +197,7 @@ def run_here(runtime, task, result):
     except MemoryError:
         end = {"end": "out_of_memory"}
     except BaseException as error:
-        end = {"end": "refused", "said": str(error)}
+        end = {"end": "refused", "said": str(error), "loaded": "loaded" in task}
     data = json.dumps(end).encode()
     while data:
         data = data[os.write(result, data) :]

@@ -40,7 +40,8 @@ class MethodRun:
     inputs: str
     """The inputs, such as "test case 0", "zeros" or "random (seed 0)"."""
     end: str
-    """The kind of end: "ok", "other_outputs", "refused", "signal", "out_of_time", "out_of_memory" or "not_run"."""
+    """The kind of end: "ok", "other_outputs", "refused", "inputs_refused", "signal", "out_of_time", "out_of_memory" or
+    "not_run". "inputs_refused" says that ExecuTorch refused inputs that were made up, which is a warning."""
     message: str
     """A sentence with all of this."""
     reason: str

@@ -5,7 +5,7 @@ echo '{"ready": true}'
 while read -r task; do
   case $task in
     *'"copy":false'*'"fill":"zeros"'*) echo '{"end": "signal", "signal": "SIGSEGV", "reason": "assert failed"}' ;;
-    *'"fill":"ones"'*) echo '{"end": "refused", "error": 18, "reason": "Check failed", "failed_at": [0, 1]}' ;;
+    *'"fill":"ones"'*) echo '{"end": "refused", "error": 18, "reason": "Check failed", "failed_at": [0, 1], "loaded": true}' ;;
     *'"fill":"random","inputs"'*'"seconds":9,"seed":7'*) echo '{"end": "out_of_time"}' ;;
     *'"outputs":true'*) echo '{"end": "ok", "outputs": [{"dtype": "float32", "sizes": [1, 9], "offset": 0, "size": 36}]}' ;;
     *) echo '{"end": "ok"}' ;;

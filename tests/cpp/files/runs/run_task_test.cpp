@@ -46,6 +46,14 @@ TEST_CASE("a method runs on zeros, ones and random numbers, and once if it takes
                       all + "|random\n");
 }
 
+TEST_CASE("tokens whose number may change are one where that is tried first") {
+  TensorInfo tokens{ScalarType::kInt64, {1, 8}, {0, 1}};
+  CHECK(tasks_of({"forward", {tokens}, {}}, 9)[0].shortest.empty());
+  tokens.dynamism = ShapeDynamism::kDynamicBound;
+  CHECK(tasks_of({"forward", {tokens}, {}}, 9)[0].shortest ==
+        R"([{"dim_order":[0,1],"dtype":"int64","sizes":[1,1]}])");
+}
+
 TEST_CASE("a test case gives its inputs by their places in the bundle, which has their bytes") {
   const ByteSource file = source_of("abcdef");
   const MethodTestCase test_case{
@@ -106,6 +114,12 @@ TEST_CASE("an answer tells how a run ended, where and why") {
   CHECK(told(R"({"end":"refused","error":1,"said":"x","failed_at":[2,3]})") ==
         "forward, ones: refused: ExecuTorch says Internal (0x01) at 2, 3");
   CHECK(told(R"({"end":"refused","said":"x"})") == "forward, ones: failed: x");
+  const std::string after_loading = R"({"end":"refused","error":18,"loaded":true})";
+  const auto end_on = [&](const std::string& fill) {
+    return read_answer(after_loading, {"forward", "", "", fill, {}}, -1, {})->run.end;
+  };
+  CHECK(end_on("ones") == End::kInputsRefused);
+  CHECK(end_on("") == End::kRefused);  // of a test case
   CHECK(told(R"({"end":"signal","signal":"SIGBUS","reason":"y","said":"x"})") ==
         "forward, ones: ended by SIGBUS: y");
   CHECK(told(R"({"end":"not_run","outputs":[]})") == "forward, ones: not run");

@@ -74,9 +74,9 @@ TEST_CASE("an output is told with its file, and as what it is") {
 TEST_CASE("ends have names for software") {
   for (const auto& [end, name] :
        {std::pair{End::kOk, "ok"}, std::pair{End::kOtherOutputs, "other_outputs"},
-        std::pair{End::kRefused, "refused"}, std::pair{End::kSignal, "signal"},
-        std::pair{End::kOutOfTime, "out_of_time"}, std::pair{End::kOutOfMemory, "out_of_memory"},
-        std::pair{End::kNotRun, "not_run"}}) {
+        std::pair{End::kRefused, "refused"}, std::pair{End::kInputsRefused, "inputs_refused"},
+        std::pair{End::kSignal, "signal"}, std::pair{End::kOutOfTime, "out_of_time"},
+        std::pair{End::kOutOfMemory, "out_of_memory"}, std::pair{End::kNotRun, "not_run"}}) {
     CHECK(name_of(end) == name);
   }
 }
