@@ -160,7 +160,8 @@ def carry_out(runtime, task):
     inputs = [input_of(value, task, index) for index, value in enumerate(task["inputs"])]
     program = f"/dev/fd/{COPY if task['copy'] else FILE}"
     weights = {"data_path": f"/dev/fd/{WEIGHTS}"} if task["weights"] else {}
-    loaded = runtime._load_program(program, **weights)
+    # As executorch.runtime does by default.
+    loaded = runtime._load_program(program, program_verification=runtime.Verification.InternalConsistency, **weights)
     method = loaded.load_method(task["method"])
     task["loaded"] = True
     outputs = method.call(inputs)

@@ -11,6 +11,7 @@
 #include "core/base/findings.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "flatbuffer/flatbuffer_walk.h"
 #include "formats/pte/program_model.h"
 
 namespace etstream {
@@ -72,6 +73,27 @@ Result<void> verify_version(const pte::Program& program, Findings& findings) {
   return {};
 }
 
+/// Warns of a program of more tables than FlatBuffers' verifier takes by default.
+Result<void> verify_tables(const pte::Program& program, Findings& findings) {
+  constexpr std::uint64_t kMostTables = 1'000'000;
+  struct CountTables : FlatbufferVisitor {
+    Result<void> begin_table(const TableView&, const TableType&) { return ++tables, Result<void>(); }
+    std::uint64_t tables = 0;
+  } count;
+  if (program.view().file().size() <= kMostTables) return {};  // fewer bytes than so many tables take
+  ETSTREAM_TRY(walk_flatbuffer(program.view(), count));
+  if (count.tables > kMostTables) {
+    add_warning(findings,
+                program.view().corrupt(
+                    program.root().position(),
+                    text("at most {} tables, or executorch.runtime in Python refuses the program (0x23) "
+                         "unless its verification is Minimal",
+                         kMostTables),
+                    text("{}", count.tables)));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<bool> verify_loadable(const ProgramFile& program, LoadedFrom from, Findings& findings) {
@@ -79,6 +101,7 @@ Result<bool> verify_loadable(const ProgramFile& program, LoadedFrom from, Findin
   ETSTREAM_TRY(program.verify(findings));
   if (findings.errors.size() != errors_before) return false;
   ETSTREAM_TRY(verify_version(program.model(), findings));
+  ETSTREAM_TRY(verify_tables(program.model(), findings));
   ETSTREAM_TRY(note_corrupt(verify_constants(program.model(), from, findings), findings));
   return true;
 }

@@ -523,6 +523,27 @@ TEST_CASE("a later schema version is not loaded, and at most 100 errors are kept
   CHECK(findings_of(packed(object)).errors.size() == 100);
 }
 
+TEST_CASE("a program of more tables than FlatBuffers' verifier takes is warned of") {
+  ProgramT object = real_object();
+  object.constant_segment = subsegments(0, {0});
+  auto& operators = plan_of(object).operators;
+  const auto tables_in_warning = [&]() -> std::uint64_t {
+    const std::string file = packed(object);
+    flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(file.data()), file.size());
+    const std::string warnings = lines_of(findings_of(file).warnings);
+    const std::size_t found = warnings.find("found ", warnings.find("expected at most 1000000 tables"));
+    CHECK(VerifyProgramBuffer(verifier) == (found == std::string::npos));
+    return found == std::string::npos ? 0 : std::stoull(warnings.substr(found + 6));
+  };
+  while (operators.size() < 1'000'000) operators.push_back(std::make_unique<OperatorT>());
+  const std::uint64_t tables = tables_in_warning();
+  REQUIRE(tables > 1'000'000);
+  operators.resize(operators.size() - static_cast<std::size_t>(tables - 1'000'000));
+  CHECK(tables_in_warning() == 0);
+  operators.push_back(std::make_unique<OperatorT>());
+  CHECK(tables_in_warning() == 1'000'001);
+}
+
 TEST_CASE("constants that are all empty are not found by a runtime that reads a file") {
   ProgramT object = real_object();
   object.segments.push_back(std::make_unique<DataSegmentT>());
