@@ -28,8 +28,8 @@ namespace etstream {
 /// samples, the difference counts as anonymous memory, so that no spike is missed.
 struct PeakMemory {
   std::uint64_t resident = 0;
-  std::uint64_t anonymous = 0;  // memory that no file backs
-  std::uint64_t file = 0;       // pages of files, mapped or shared, and of `etstream run`'s heap
+  std::uint64_t anonymous = 0;  // memory that no file on a disk backs: shared memory and tmpfs too
+  std::uint64_t file = 0;       // pages of mapped files on a disk, and of `etstream run`'s heap
 };
 
 /// A phase. Time is that of the whole process during it, not only what the phase adds; so is memory, and
@@ -63,7 +63,7 @@ struct ProcessProfile {
   std::uint64_t written = 0;         // bytes
 };
 
-/// The totals of all processes, in bytes.
+/// The totals of all processes, in bytes. Anonymous pages that several processes have count once.
 struct ProfileSample {
   double time = 0;  // seconds since the command began
   std::uint64_t anonymous = 0;
@@ -119,6 +119,7 @@ struct Profile {
   PeakMemory peak;                        // of all processes at a time, or of one process if higher
   std::uint64_t spilled = 0;              // peak, in bytes
   std::uint64_t page_cache_growth = 0;    // of the machine, peak, in bytes
+  std::uint64_t cgroup_growth = 0;        // of its anonymous and shared memory, peak, in bytes
   std::uint64_t cgroup_limit = 0;         // of this process's control group, in bytes; 0 if there is none
   std::uint64_t cgroup_kills = 0;         // processes of the group that its limit has ended meanwhile
   std::vector<PhaseProfile> phases;       // in the order in which they began

@@ -81,6 +81,7 @@ nlohmann::ordered_json profile_to_json(const Profile& profile) {
           {"peak", profile.peak},
           {"spilled", profile.spilled},
           {"page_cache_growth", profile.page_cache_growth},
+          {"cgroup_growth", profile.cgroup_growth},
           {"cgroup_limit", profile.cgroup_limit},
           {"cgroup_kills", profile.cgroup_kills},
           {"phases", profile.phases},

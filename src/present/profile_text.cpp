@@ -227,7 +227,9 @@ void print_profile(const Profile& profile) {
   if (profile.spilled != 0) complain(", {} spilled", readable_size(profile.spilled));
   if (profile.cgroup_limit != 0)
     complain(", of {} that the control group may have", readable_size(profile.cgroup_limit));
-  complain("; the page cache grew by {}\n", readable_size(profile.page_cache_growth));
+  complain("; the page cache grew by {}", readable_size(profile.page_cache_growth));
+  if (profile.cgroup_growth != 0) complain(", the control group by {}", readable_size(profile.cgroup_growth));
+  complain("\n");
   if (const std::string end = end_of_command(profile); !end.empty()) complain("  {}\n", end);
   print_phases(profile.phases);
   print_processes(profile.processes);

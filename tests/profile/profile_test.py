@@ -104,6 +104,39 @@ deep(300)
 """
 
 
+# A program whose 200 MiB are shared by four processes, as the second argument says.
+SHARING = """
+import mmap, os, sys, time
+
+way, size, piece = sys.argv[1], 200, bytes(b"x") * (1 << 20)
+
+def fill(block):
+    for i in range(size):
+        block[i << 20 : (i + 1) << 20] = piece
+
+if way == "file":
+    path = f"/dev/shm/etstream-test-{os.getpid()}"
+    with open(path, "wb", buffering=0) as file:
+        for _ in range(size):
+            file.write(piece)
+        os.remove(path)
+        time.sleep(0.5)
+    sys.exit()
+block = mmap.mmap(-1, size << 20) if way == "map" else bytearray(size << 20)
+fill(block)
+for _ in range(3):
+    if os.fork() == 0:
+        if way == "copy":
+            fill(block)
+        elif way == "map":
+            sum(block[::4096])
+        time.sleep(2)
+        os._exit(0)
+for _ in range(3):
+    os.wait()
+"""
+
+
 def run(*words: str | Path, **more: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run([ETSTREAM, *words], capture_output=True, text=True, timeout=120, **more)
 
@@ -182,6 +215,32 @@ class Profile(unittest.TestCase):
         found = self.profile(sys.executable, "-c", script)
         self.assertGreaterEqual(found["peak"]["anonymous"], SEEN)
         self.assertLess(found["peak"]["anonymous"], SPIKE + LITTLE)
+
+    def test_memory_that_processes_share_counts_once_as_their_control_group_is_charged(self) -> None:
+        (self.folder / "sharing.py").write_text(SHARING)
+        group = memory_group(2 << 30)
+        if group is None:
+            print("*** SKIPPED: memory beside that of a control group, as none can be made here", file=sys.stderr)
+        else:
+            self.addCleanup(group.rmdir)
+        for way, least in {"fork": 200, "copy": 800, "map": 200, "file": 200}.items():
+            if way == "file" and group is None:
+                continue
+            with self.subTest(way):
+                enter = f"echo $$ >{group}/cgroup.procs; " if group is not None else ""
+                out = self.folder / "out.json"
+                command = f"{enter}exec {ETSTREAM} profile --json {out} -- {sys.executable} {self.folder}/sharing.py {way}"
+                done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                found = json.loads(out.read_text())
+                most = found["peak"]["anonymous"]
+                self.assertGreaterEqual(most, (least - 1) * MIB)
+                self.assertLess(most, least * MIB + LITTLE)
+                self.assertEqual(max(found["samples"]["anonymous"]), most)
+                if way == "fork":
+                    self.assertEqual(len({jump["process"] for jump in found["jumps"] if jump["by"] > LITTLE}), 1)
+                if group is not None:
+                    self.assertAlmostEqual(found["cgroup_growth"] / most, 1, delta=0.03)
 
     def test_work_is_counted(self) -> None:
         found = self.profile("sh", "-c", f"head -c 100000000 /dev/zero > {self.folder}/out; sleep 0.2")

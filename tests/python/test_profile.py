@@ -122,7 +122,7 @@ def test_a_phase_has_what_all_threads_of_its_process_used(tmp_path: Path) -> Non
     assert 0.3 <= found["cpu_seconds"] < 3
 
 
-def test_shared_memory_is_told_as_that_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shared_memory_is_told_as_anonymous(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = tmp_path / "log"
     log.touch()
     monkeypatch.setenv("ETSTREAM_PROFILE", str(log))
@@ -131,7 +131,7 @@ def test_shared_memory_is_told_as_that_of_files(tmp_path: Path, monkeypatch: pyt
     with phase("shared"):
         pass
     resident, anonymous, file = map(int, log.read_text().split()[5:8])
-    assert file >= SPIKE and file + anonymous == resident
+    assert anonymous >= SPIKE and file + anonymous == resident
 
 
 def test_executorchs_steps_are_phases_of_a_script_that_knows_nothing_of_them(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ std::optional<CgroupMemory> read_group(const Version& version, const fs::path& r
   const std::string events = content_of((group / version.events).string());
   const auto kills = number_of(events, "oom_kill ");
   if (!kills) return std::nullopt;
-  CgroupMemory out{0, *kills};
+  CgroupMemory out{0, *kills, (group / "memory.stat").string()};
   for (fs::path around = group;; around = around.parent_path()) {
     const auto limit = number_of(content_of((around / version.limit).string()), "");
     if (limit && *limit < kNoLimit && (out.limit == 0 || *limit < out.limit)) out.limit = *limit;
@@ -54,6 +54,16 @@ std::optional<CgroupMemory> read_group(const Version& version, const fs::path& r
 }
 
 }  // namespace
+
+std::optional<CgroupUse> cgroup_use(const std::string& file) {
+  const std::string use = content_of(file, 65536);
+  if (use.empty()) return std::nullopt;
+  const auto bytes = [&](const char* name, const char* name_of_version_1) {
+    const auto found = number_of(use, name_of_version_1);
+    return (found ? found : number_of(use, name)).value_or(0);
+  };
+  return CgroupUse{bytes("anon ", "total_rss "), bytes("shmem ", "total_shmem ")};
+}
 
 std::optional<CgroupMemory> cgroup_memory(const std::string& root) {
   for (const Version& version : kVersions) {

@@ -17,14 +17,22 @@ namespace etstream {
 struct ProcessMemory {
   std::uint64_t high_water = 0;  // of `resident`, since the process began or had it reset
   std::uint64_t resident = 0;    // all that follows
-  std::uint64_t anonymous = 0;   // what no file backs
-  std::uint64_t file = 0;        // pages of files, mapped or shared
+  std::uint64_t anonymous = 0;   // what no file on a disk backs
+  std::uint64_t file = 0;        // pages of mapped files on a disk
+  std::uint64_t shared = 0;      // of `anonymous`: shared memory, and mapped files in tmpfs
 
+  /// Takes away what counts for other processes.
+  void leave_out(const ProcessMemory& others) noexcept {
+    resident -= std::min(others.anonymous, anonymous);
+    anonymous -= std::min(others.anonymous, anonymous);
+    shared -= std::min(others.shared, shared);
+  }
   /// Adds the figures of another process, but its mark: the two need not have been reached at one time.
   void add(const ProcessMemory& other) noexcept {
     resident += other.resident;
     anonymous += other.anonymous;
     file += other.file;
+    shared += other.shared;
   }
   /// Raises each figure to that of `other`, if it is larger.
   void raise_to(const ProcessMemory& other) noexcept {
@@ -32,10 +40,18 @@ struct ProcessMemory {
     resident = std::max(resident, other.resident);
     anonymous = std::max(anonymous, other.anonymous);
     file = std::max(file, other.file);
+    shared = std::max(shared, other.shared);
   }
 };
 
 [[nodiscard]] std::optional<ProcessMemory> memory_of(int process);
+
+/// Returns `anonymous` and `shared` with each page divided by the number of processes that map it. The kernel
+/// walks all its pages, which takes 5 to 50 ms for 1 GiB. Returns nothing if it doesn't tell.
+[[nodiscard]] std::optional<ProcessMemory> share_of(int process);
+
+/// Returns whether the process has not called exec since it was forked.
+[[nodiscard]] bool is_copy(int process);
 
 /// The work of a process since it began.
 struct ProcessWork {

@@ -21,6 +21,14 @@ std::uint64_t bytes_of(std::string_view content, std::string_view name) {
   return number_of(content, name).value_or(0) << 10;
 }
 
+/// Returns the fields of a process's stat from the one with this number on, counted from 1.
+std::string_view fields_from(int number, std::string_view stat) {
+  constexpr int kState = 3;  // the first one behind the name, which, in parentheses, may have anything in it
+  stat.remove_prefix(std::min(stat.rfind(')'), stat.size()));
+  for (int i = kState; i <= number; ++i) stat.remove_prefix(std::min(stat.find(' ') + 1, stat.size()));
+  return stat;
+}
+
 /// Returns the entries of a folder that are numbers, such as threads.
 std::vector<int> numbered_in(const std::string& path) {
   std::vector<int> found;
@@ -40,21 +48,30 @@ std::optional<ProcessMemory> memory_of(int process) {
   ProcessMemory found;
   found.high_water = bytes_of(status, "VmHWM:");
   found.resident = bytes_of(status, "VmRSS:");
-  found.anonymous = bytes_of(status, "RssAnon:");
-  found.file = bytes_of(status, "RssFile:") + bytes_of(status, "RssShmem:");
+  found.shared = bytes_of(status, "RssShmem:");
+  found.anonymous = bytes_of(status, "RssAnon:") + found.shared;
+  found.file = bytes_of(status, "RssFile:");
   return found;
+}
+
+std::optional<ProcessMemory> share_of(int process) {
+  const std::string pages = content_of(text("/proc/{}/smaps_rollup", process));
+  if (!number_of(pages, "Pss_Anon:")) return std::nullopt;
+  ProcessMemory found;
+  found.shared = bytes_of(pages, "Pss_Shmem:");
+  found.anonymous = bytes_of(pages, "Pss_Anon:") + found.shared;
+  return found;
+}
+
+bool is_copy(int process) {
+  constexpr std::uint64_t kForkedWithoutExec = 0x40;  // PF_FORKNOEXEC
+  const std::string stat = content_of(text("/proc/{}/stat", process));
+  return (number_at<std::uint64_t>(fields_from(9, stat)).value_or(0) & kForkedWithoutExec) != 0;
 }
 
 std::optional<ProcessWork> work_of(int process) {
   const std::string stat = content_of(text("/proc/{}/stat", process));
-  // The name, in parentheses, may have anything in it.
-  const std::size_t end_of_name = stat.rfind(')');
-  if (end_of_name == std::string_view::npos) return std::nullopt;
-  std::string_view rest = std::string_view(stat).substr(end_of_name + 1);
-  constexpr int kFieldsBeforeTimes = 11;  // from the state on
-  for (int i = 0; i <= kFieldsBeforeTimes; ++i) {
-    rest.remove_prefix(std::min(rest.find(' ') + 1, rest.size()));
-  }
+  const std::string_view rest = fields_from(14, stat);
   const auto user = number_at<std::uint64_t>(rest);
   const auto system = number_at<std::uint64_t>(rest.substr(std::min(rest.find(' '), rest.size())));
   if (!user || !system) return std::nullopt;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,6 +26,9 @@ struct WatchedProcess {
   std::uint64_t end = 0;    // and last
   bool runs = true;
   bool has_children = false;
+  bool is_copy = true;          // as long as it has not called exec
+  ProcessMemory of_others;      // the part of its memory that counts for processes that share it
+  std::uint64_t inherited = 0;  // of the anonymous memory that it was seen with first, in bytes
   std::uint64_t anonymous = 0;  // as it was looked at last, in bytes
   std::uint64_t spilled = 0;    // in blocks of its heap, likewise
   ProcessWork work;
@@ -41,8 +45,10 @@ class ProcessWatch {
  public:
   /// Looks at all processes that descend from `root`, which is not one of them, at a time in nanoseconds.
   /// Looks for new ones every fifth time, and each of the first times. `spilled` tells, by process, how many
-  /// bytes lie in their heaps.
-  void look(int root, std::uint64_t now, const std::map<int, std::uint64_t>& spilled);
+  /// bytes lie in their heaps; `shared`, if it knows, how much shared memory there is, which a process may
+  /// map or not.
+  void look(int root, std::uint64_t now, const std::map<int, std::uint64_t>& spilled,
+            const std::function<std::optional<std::uint64_t>()>& shared = {});
 
   [[nodiscard]] const std::vector<WatchedProcess>& processes() const noexcept { return processes_; }
   /// Returns whether the process was there at the last look. Any process may be asked for.
@@ -56,13 +62,17 @@ class ProcessWatch {
   /// Finds the processes below `parent`, which is at `place` among the processes, unless it is the root.
   void find_children(int parent, std::optional<std::size_t> place, std::uint64_t now);
   [[nodiscard]] std::optional<std::size_t> place_of(int process) const noexcept;
-  /// Takes the memory of each process, and adds the sums of those below each, and of all.
-  void add_sums(std::vector<MemorySample> sums, std::uint64_t spilled, std::uint64_t now);
-  [[nodiscard]] bool is_copy_of_parent(const WatchedProcess& child) const;
+  /// Finds which part of their memory, as it was `seen`, processes share.
+  void find_shares(const std::vector<ProcessMemory>& seen, std::uint64_t now);
+  /// Takes the memory of each process, and adds the sums of those below each, and of all. Shared memory that
+  /// no process maps counts for each of them.
+  void add_sums(std::vector<MemorySample> sums, std::optional<std::uint64_t> shared, std::uint64_t spilled,
+                std::uint64_t now);
 
   std::vector<WatchedProcess> processes_;  // each behind its parent
   MemorySeries total_;
   unsigned looks_ = 0;
+  std::uint64_t next_shares_ = 0;  // when find_shares() may ask the kernel again
 };
 
 }  // namespace etstream

@@ -16,7 +16,8 @@ constexpr std::uint64_t kSmallestJump = std::uint64_t{1} << 20;
 /// Adds the times in which one process grew, each until its memory falls.
 void add_growth(const WatchedProcess& process, std::uint64_t begin, Profile& profile) {
   const std::vector<MemorySample>& samples = process.memory.samples();
-  std::uint64_t before = 0;  // of the sample in front of the growth
+  // A forked process has not added what it began with.
+  std::uint64_t before = samples.empty() ? 0 : std::min(process.inherited, samples.front().anonymous);
   std::uint64_t began = process.begin;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const bool ends = i + 1 == samples.size() || samples[i + 1].anonymous < samples[i].anonymous;

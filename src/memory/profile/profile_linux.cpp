@@ -102,9 +102,18 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
   const std::uint64_t cache_before = page_cache();
   const CgroupMemory group_before = cgroup_memory().value_or(CgroupMemory());
   const auto now = [] { return nanoseconds_of(CLOCK_MONOTONIC); };
+  const std::optional<CgroupUse> use_before = cgroup_use(group_before.use);
+  const auto shared_growth = [&]() -> std::optional<std::uint64_t> {
+    const auto use = cgroup_use(group_before.use);
+    if (!use || !use_before) return std::nullopt;
+    const std::uint64_t all_before = use_before->anonymous + use_before->shared;
+    const std::uint64_t all = std::max(use->anonymous + use->shared, all_before);
+    profile.cgroup_growth = std::max(profile.cgroup_growth, all - all_before);
+    return use->shared - std::min(use->shared, use_before->shared);
+  };
   const std::uint64_t begin = now();
   const auto look = [&] {
-    watch.look(self, now(), spilled_in(heaps));
+    watch.look(self, now(), spilled_in(heaps), shared_growth);
     if (options.callers) {
       const std::string lines = log_from(log, told);
       told += lines.size();

@@ -65,7 +65,7 @@ def _tell(kind: str, name: str) -> None:
         try:
             status = _numbers("/proc/self/status", b":\t")
             io = _numbers("/proc/self/io", b": ")
-            memory = [status[b"VmHWM"], status[b"VmRSS"], status[b"RssAnon"], status[b"RssFile"] + status[b"RssShmem"]]
+            memory = [status[b"VmHWM"], status[b"VmRSS"], status[b"RssAnon"] + status[b"RssShmem"], status[b"RssFile"]]
             cpu = time.process_time_ns()
             reset = _reset_high_water()
             words = [

@@ -98,6 +98,7 @@ TEST_CASE("a profile is told by phases, processes, jumps, lines and blocks") {
 )");
 
   profile.spilled = 5 * kMebibyte;
+  profile.cgroup_growth = 6 * kMebibyte;
   profile.cgroup_limit = 400 * kMebibyte;
   profile.cgroup_kills = 2;
   profile.phases.clear();
@@ -107,7 +108,7 @@ TEST_CASE("a profile is told by phases, processes, jumps, lines and blocks") {
   profile.blocks.clear();
   profile.end = {};
   CHECK(printed(profile) == R"(etstream profile: 12.3 s, 5.7 s of CPU, 1 process
-  at most: 200.0 MiB anonymous, 300.0 MiB resident, 5.0 MiB spilled, of 400.0 MiB that the control group may have; the page cache grew by 7.0 MiB
+  at most: 200.0 MiB anonymous, 300.0 MiB resident, 5.0 MiB spilled, of 400.0 MiB that the control group may have; the page cache grew by 7.0 MiB, the control group by 6.0 MiB
   the kernel killed 2 processes at the limit of the control group, 400.0 MiB; process 10 had 40.0 MiB of anonymous memory when it was seen last: python3 export.py
      3.0 MiB were added by process 10, in phase 'lower'
              f1, a.py:1

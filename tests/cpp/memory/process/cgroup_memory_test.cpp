@@ -62,6 +62,17 @@ TEST_CASE("a group of version 1 is that of the memory controller, whose largest 
   }
 }
 
+TEST_CASE("a group's use is that of the groups in it too") {
+  const System system;
+  system.put("2", "anon 10\nfile 20\nshmem 3\n");
+  system.put("1", "cache 1\nrss 2\nshmem 3\ntotal_cache 4\ntotal_rss 50\ntotal_shmem 6\n");
+  CHECK(cgroup_use(system.path() + "/2")->anonymous == 10);
+  CHECK(cgroup_use(system.path() + "/2")->shared == 3);
+  CHECK(cgroup_use(system.path() + "/1")->anonymous == 50);
+  CHECK(cgroup_use(system.path() + "/1")->shared == 6);
+  CHECK(!cgroup_use(system.path() + "/0"));
+}
+
 TEST_CASE("a group is found behind any number of others") {
   const System system;
   std::string others;
