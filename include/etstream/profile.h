@@ -179,9 +179,9 @@ struct ComparedPhase {
 [[nodiscard]] ETSTREAM_EXPORT std::vector<ComparedPhase> compare_phases(const Profile& before,
                                                                         const Profile& after);
 
-/// Reads the output of `etstream profile --json`: the figures of the whole command, and each phase's name,
-/// process, depth, time and peaks. Errors: kCorrupt for invalid JSON; kInvalidArgument for other JSON, with
-/// its line; errors reading the source.
+/// Reads the output of `etstream profile --json`: the figures of the whole command, how it ended, and each
+/// phase's name, process, depth, time and peaks. Errors: kCorrupt for invalid JSON; kInvalidArgument for
+/// other JSON, with its line; errors reading the source.
 [[nodiscard]] ETSTREAM_EXPORT Result<Profile> read_profile(const ByteSource& json);
 
 }  // namespace etstream

@@ -96,6 +96,15 @@ Result<ReadProfile> read_profile_of(const std::string& path) {
   return out;
 }
 
+/// Refuses a profile of a part of the work: its peak tells nothing of the whole.
+Result<void> check_whole(const Profile& profile, const std::string& path) {
+  const std::string failure = failure_of(profile);
+  if (failure.empty()) return {};
+  return make_error(ErrorCode::kInvalidArgument,
+                    "{}: {}, so its memory is that of a part of the work; profile it again", quote(path),
+                    failure);
+}
+
 /// Returns the most that the command, or a phase of this name, used.
 Result<std::uint64_t> peak_of(const Profile& profile, const std::string& phase) {
   ETSTREAM_ASSIGN(const auto most, find_excess(profile, 0, phase));
@@ -107,6 +116,16 @@ Result<std::uint64_t> bytes_of(const Limit& limit, const Profile* before) {
   if (!limit.percent) return limit.bytes;
   ETSTREAM_ASSIGN(const std::uint64_t then, peak_of(*before, limit.phase));
   return static_cast<std::uint64_t>(static_cast<double>(then) * (1 + *limit.percent / 100));
+}
+
+/// Reads the profile that percentages count from, in which each limit has its phase.
+Result<ReadProfile> read_baseline(const ProfileArguments& arguments) {
+  ETSTREAM_ASSIGN(ReadProfile before, read_profile_of(arguments.compare[0]));
+  for (const Limit& limit : arguments.limits) {
+    if (limit.percent) ETSTREAM_TRY(check_whole(before.profile, arguments.compare[0]));
+    ETSTREAM_TRY(bytes_of(limit, &before.profile));
+  }
+  return before;
 }
 
 /// Returns whether something used more than it may, and says what did.
@@ -135,10 +154,9 @@ Result<std::vector<std::uint64_t>> drawn_limits(const ProfileArguments& argument
   return out;
 }
 
-/// Writes what was asked for, compares if there is a profile from before, and holds the profile to the
-/// limits.
-Result<void> report(const ReadProfile& measured, const ReadProfile* before, const ProfileArguments& arguments,
-                    ChosenCommand& chosen) {
+/// Writes what was asked for, also compared if there is a profile from before.
+Result<void> write_reports(const ReadProfile& measured, const ReadProfile* before,
+                           const ProfileArguments& arguments) {
   const Profile& profile = measured.profile;
   const Profile* const earlier = before != nullptr ? &before->profile : nullptr;
   Reports reports;
@@ -150,13 +168,7 @@ Result<void> report(const ReadProfile& measured, const ReadProfile* before, cons
     reports.add(arguments.html,
                 profile_page(measured.json, before != nullptr ? &before->json : nullptr, limits));
   }
-  ETSTREAM_TRY(reports.write());
-  if (profile.end.signal != 0) die_of(profile.end.signal);
-  chosen.done = profile.end.exit_code;
-  if (chosen.done != 0) return {};
-  ETSTREAM_ASSIGN(const bool failed, is_above(profile, arguments, earlier));
-  if (failed) chosen.done = kTookTooMuch;
-  return {};
+  return reports.write();
 }
 
 /// Makes Python import, before any other module, the code that reports what `arguments` ask for.
@@ -178,20 +190,22 @@ Result<void> have_python_tell(const ProfileArguments& arguments) {
 
 /// Compares two profiles, and runs nothing.
 Result<void> compare_command(const ProfileArguments& arguments, ChosenCommand& chosen) {
-  ETSTREAM_ASSIGN(const ReadProfile before, read_profile_of(arguments.compare[0]));
-  ETSTREAM_ASSIGN(ReadProfile after, read_profile_of(arguments.compare[1]));
+  ETSTREAM_ASSIGN(const ReadProfile before, read_baseline(arguments));
+  ETSTREAM_ASSIGN(const ReadProfile after, read_profile_of(arguments.compare[1]));
   ETSTREAM_TRY(check_reports(arguments, {}));
   print_comparison(before.profile, after.profile);
-  after.profile.end = {};  // it is no news how that command ended
-  return report(after, &before, arguments, chosen);
+  ETSTREAM_TRY(write_reports(after, &before, arguments));
+  ETSTREAM_TRY(check_whole(after.profile, arguments.compare[1]));
+  ETSTREAM_ASSIGN(const bool failed, is_above(after.profile, arguments, &before.profile));
+  if (failed) chosen.done = kTookTooMuch;
+  return {};
 }
 
 Result<void> profile_command(const ProfileArguments& arguments, ChosenCommand& chosen) {
   if (arguments.compare.size() == 2) return compare_command(arguments, chosen);
   std::optional<ReadProfile> before;
   if (!arguments.compare.empty()) {
-    ETSTREAM_ASSIGN(before, read_profile_of(arguments.compare[0]));
-    for (const Limit& limit : arguments.limits) ETSTREAM_TRY(bytes_of(limit, &before->profile));
+    ETSTREAM_ASSIGN(before, read_baseline(arguments));
   }
   ETSTREAM_TRY(check_reports(arguments, chosen.command));
   ETSTREAM_TRY(have_python_tell(arguments));
@@ -210,7 +224,15 @@ Result<void> profile_command(const ProfileArguments& arguments, ChosenCommand& c
   print_profile(profile);
   if (before) print_comparison(before->profile, profile);
   const std::string json = json_text(profile_to_json(profile));
-  return report({std::move(profile), json}, before ? &*before : nullptr, arguments, chosen);
+  const ReadProfile measured{std::move(profile), json};
+  ETSTREAM_TRY(write_reports(measured, before ? &*before : nullptr, arguments));
+  if (end->signal != 0) die_of(end->signal);
+  chosen.done = end->exit_code;
+  if (chosen.done != 0) return {};
+  ETSTREAM_ASSIGN(const bool failed,
+                  is_above(measured.profile, arguments, before ? &before->profile : nullptr));
+  if (failed) chosen.done = kTookTooMuch;
+  return {};
 }
 
 /// Reads "1G@lower" or "5%@lower" of --fail-above: the limit, and the phase that it is for.

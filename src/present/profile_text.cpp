@@ -191,14 +191,18 @@ std::string cell_of(const std::string& words) {
 
 }  // namespace
 
+std::string failure_of(const Profile& profile) {
+  const CommandEnd& end = profile.end;
+  if (end.signal == 0)
+    return end.exit_code == 0 ? "" : text("the command failed with exit code {}", end.exit_code);
+  const char* const meaning = ::strsignal(end.signal);
+  return text("signal {} ({}) ended the command", end.signal, meaning != nullptr ? meaning : "?");
+}
+
 std::string end_of_command(const Profile& profile) {
   const bool was_killed = profile.end.signal != 0;
   if (!was_killed && profile.cgroup_kills == 0) return {};
-  std::string out;
-  if (was_killed) {
-    const char* const meaning = ::strsignal(profile.end.signal);
-    out = text("signal {} ({}) ended the command", profile.end.signal, meaning != nullptr ? meaning : "?");
-  }
+  std::string out = was_killed ? failure_of(profile) : "";
   if (profile.cgroup_kills != 0) {
     out += text(
         "{}the kernel killed {} at the limit of the control group, {}", out.empty() ? "" : "; ",

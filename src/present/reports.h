@@ -112,6 +112,9 @@ void print_profile(const Profile& profile);
 /// Says how a command ended that a signal, or the kernel at the limit of its control group, has ended, where
 /// it was, and what it had; empty for another end.
 [[nodiscard]] std::string end_of_command(const Profile& profile);
+/// Says why a profile is of a part of the work: a signal ended the command, or it failed; empty if it did
+/// not.
+[[nodiscard]] std::string failure_of(const Profile& profile);
 /// Prints a table of two profiles, phase by phase, on standard output; or returns it in Markdown.
 void print_comparison(const Profile& before, const Profile& after);
 [[nodiscard]] std::string comparison_markdown(const Profile& before, const Profile& after);

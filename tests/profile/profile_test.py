@@ -363,6 +363,23 @@ class Profile(unittest.TestCase):
         (self.folder / "a.json").write_text("[]")
         self.assertEqual(run("profile", "--compare", "a.json", "out.json", cwd=self.folder).returncode, 1)
 
+    def test_a_profile_of_a_part_of_the_work_is_no_measure(self) -> None:
+        whole, failed, killed = (["--json", self.folder / f"{name}.json", "--", "sh", "-c"] for name in ("whole", "failed", "killed"))
+        self.assertEqual(run("profile", *whole, "true").returncode, 0)
+        self.assertEqual(run("profile", *failed, "exit 5").returncode, 5)
+        self.assertEqual(run("profile", *killed, "kill -9 $$").returncode, -signal.SIGKILL)
+        for name, said in (("failed", "the command failed with exit code 5"), ("killed", "signal 9 (Killed) ended the command")):
+            for options in ([], ["--fail-above", "5%"], ["--fail-above", "1G"]):
+                done = run("profile", "--compare", "whole.json", f"{name}.json", *options, cwd=self.folder)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(f"'{name}.json': {said}, so its memory is that of a part of the work", done.stderr)
+            # A profile that percentages count from is checked before the command runs.
+            done = run("profile", "--compare", f"{name}.json", "--fail-above", "5%", "--", "touch", "ran", cwd=self.folder)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"'{name}.json': {said}", done.stderr)
+            self.assertFalse((self.folder / "ran").exists())
+            self.assertEqual(run("profile", "--compare", f"{name}.json", "whole.json", cwd=self.folder).returncode, 0)
+
     def test_a_phase_includes_the_processes_that_it_starts(self) -> None:
         child = "block = bytearray(500 << 20); import time; time.sleep(0.1)"
         script = f"{ETSTREAM} profile --phase compile -- {sys.executable} -c '{child}'; {ETSTREAM} profile --phase link -- sleep 0.2"

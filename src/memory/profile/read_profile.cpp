@@ -20,6 +20,9 @@ class ProfileReader {
       if (key == "seconds") return number(out.seconds);
       if (key == "cpu_seconds") return number(out.cpu_seconds);
       if (key == "spilled") return size(out.spilled);
+      if (key == "exit_code") return small(out.end.exit_code);
+      if (key == "signal") return small(out.end.signal);
+      if (key == "cgroup_kills") return size(out.cgroup_kills);
       if (key == "peak") {
         is_profile = true;
         return peak(out.peak);
@@ -52,6 +55,11 @@ class ProfileReader {
     out = static_cast<std::uint64_t>(value);
     return {};
   }
+  Result<void> small(std::int32_t& out) {
+    ETSTREAM_ASSIGN(const JsonTape::Value value, json_.take(JsonReader::Kind::kInteger));
+    out = static_cast<std::int32_t>(value.integer);
+    return {};
+  }
   Result<void> peak(PeakMemory& out) {
     return json_.members([&](std::string_view key) -> Result<void> {
       if (key == "resident") return size(out.resident);
@@ -69,11 +77,7 @@ class ProfileReader {
         return {};
       }
       if (key == "seconds") return number(out.seconds);
-      if (key == "process") {
-        ETSTREAM_ASSIGN(const JsonTape::Value value, json_.take(JsonReader::Kind::kInteger));
-        out.process = static_cast<std::int32_t>(value.integer);
-        return {};
-      }
+      if (key == "process") return small(out.process);
       if (key == "depth") {
         double depth = 0;
         ETSTREAM_TRY(number(depth));

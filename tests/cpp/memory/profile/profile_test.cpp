@@ -505,8 +505,8 @@ TEST_CASE("phases are compared where they are among those around them") {
 }
 
 TEST_CASE("a profile is read back from its JSON, and other JSON is refused with its place") {
-  const auto found =
-      read_profile(source_of(R"({"seconds": 2, "cpu_seconds": 3, "spilled": 4, "later": {"x": null},
+  const auto found = read_profile(source_of(
+      R"({"seconds": 2, "cpu_seconds": 3, "spilled": 4, "exit_code": 5, "signal": 6, "later": {"x": null},
     "peak": {"anonymous": 7, "more": [1], "file": 5, "resident": 0},
     "phases": [{"name": "export", "seconds": 1.5, "peak": {"anonymous": 5, "resident": 6}, "depth": 2,
     "process": 8, "with_descendants": {"anonymous": 9}}, {"depth": -1}, {"depth": 1000000}]})"));
@@ -514,6 +514,8 @@ TEST_CASE("a profile is read back from its JSON, and other JSON is refused with 
   CHECK(found->seconds == 2.0);
   CHECK(found->cpu_seconds == 3.0);
   CHECK(found->spilled == 4);
+  CHECK(found->end.exit_code == 5);
+  CHECK(found->end.signal == 6);
   CHECK(found->peak.anonymous == 7);
   CHECK(found->peak.file == 5);
   REQUIRE(found->phases.size() == 3);
