@@ -429,6 +429,17 @@ class Profile(unittest.TestCase):
         for one, other in zip(found["phases"], outer["phases"][-3:], strict=True):
             self.assertAlmostEqual(one["peak"]["anonymous"], other["peak"]["anonymous"], delta=MIB)
 
+    def test_no_phase_of_a_short_command_is_lost(self) -> None:
+        short = f"{ETSTREAM} profile --phase check -- true"
+        times = f"for i in $(seq 30); do {short}; done"
+        for command in (times, f"{ETSTREAM} profile --json {self.folder}/inner.json -- sh -c '{times}'"):
+            done = run("profile", "--json", self.folder / "out.json", "--fail-above", "1G@check", "--", "sh", "-c", command)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for out in self.folder.iterdir():
+                phases = json.loads(out.read_text())["phases"]
+                self.assertEqual([phase["name"] for phase in phases if phase["ended"]], ["check"] * 30)
+                self.assertGreater(min(phase["with_descendants"]["resident"] for phase in phases), 0)
+
     def test_a_gate_counts_from_an_earlier_profile(self) -> None:
         def grown(mebibytes: int, *options: str | Path) -> subprocess.CompletedProcess[str]:
             block = f"block = bytearray({mebibytes} << 20); import time; time.sleep(0.1)"

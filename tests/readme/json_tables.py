@@ -102,7 +102,7 @@ UNSEEN = {
 
 # A script that reports a phase as programs do.
 PHASE = """read seconds rest </proc/uptime
-echo "B $$ $$ ${seconds%.*}000000000 0 0 0 0 0 0 0 1 export" >>"$ETSTREAM_PROFILE"
+echo "B $$ $$ ${seconds%.*}000000000 0 0 0 0 0 0 0 0 1 export" >>"$ETSTREAM_PROFILE"
 echo 'taken = bytearray(256 << 20)' >taken.py
 python3 taken.py
 """

@@ -17,7 +17,8 @@ std::optional<PhaseEvent> event_of(std::string_view line) {
   ProcessMemory& memory = event.memory;
   int was_reset = 0;
   if (!take_numbers(line, event.process, event.thread, event.time, memory.high_water, memory.resident,
-                    memory.anonymous, memory.file, event.cpu, event.read, event.written, was_reset)) {
+                    memory.anonymous, memory.file, event.cpu, event.read, event.written, event.below,
+                    was_reset)) {
     return std::nullopt;
   }
   event.was_reset = was_reset != 0;
@@ -31,9 +32,9 @@ std::string line_of(const PhaseEvent& event) {
   std::string name = event.name;
   std::replace_if(
       name.begin(), name.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-  return text("{} {} {} {} {} {} {} {} {} {} {} {} {}\n", event.begins ? "B" : "E", event.process,
+  return text("{} {} {} {} {} {} {} {} {} {} {} {} {} {}\n", event.begins ? "B" : "E", event.process,
               event.thread, event.time, event.memory.high_water, event.memory.resident,
-              event.memory.anonymous, event.memory.file, event.cpu, event.read, event.written,
+              event.memory.anonymous, event.memory.file, event.cpu, event.read, event.written, event.below,
               event.was_reset ? 1 : 0, name);
 }
 

@@ -2,12 +2,13 @@
 //
 // The log of phases: a line for each beginning and end, in a file that the environment names.
 //
-//   B PID THREAD TIME MARK RESIDENT ANONYMOUS FILE CPU READ WRITTEN RESET NAME
+//   B PID THREAD TIME MARK RESIDENT ANONYMOUS FILE CPU READ WRITTEN BELOW RESET NAME
 //
 // B or E stands for begin or end. TIME is in nanoseconds of CLOCK_MONOTONIC. MARK is VmHWM since the line
 // before; it, RESIDENT, ANONYMOUS and FILE are in bytes. CPU is in nanoseconds since the process began, and
-// READ and WRITTEN in bytes since then. RESET is 1 if the mark was reset. src/python/etstream/profile.py
-// writes the same lines.
+// READ and WRITTEN in bytes since then. BELOW is the most resident bytes that one of the processes below it
+// had which have ended. RESET is 1 if the mark was reset. src/python/etstream/profile.py writes the same
+// lines.
 #pragma once
 
 #include <algorithm>
@@ -32,6 +33,7 @@ struct PhaseEvent {
   std::uint64_t cpu = 0;
   std::uint64_t read = 0;
   std::uint64_t written = 0;
+  std::uint64_t below = 0;
   bool was_reset = false;
   std::string name;
 };

@@ -17,7 +17,8 @@ class ProcessTimeline {
   ProcessTimeline(const WatchedProcess& process, std::uint64_t begin, Profile& profile)
       : process_(process), begin_(begin), profile_(profile) {}
 
-  void run(const std::vector<PhaseEvent>& events) {
+  /// Adds the phases. Returns when the process ended.
+  std::uint64_t run(const std::vector<PhaseEvent>& events) {
     const PhaseEvent* before = nullptr;
     for (const PhaseEvent& event : events) {
       end_piece(before, event.time, &event);
@@ -38,13 +39,27 @@ class ProcessTimeline {
           std::max(process_.work.cpu_seconds - static_cast<double>(phase.begin->cpu) / 1e9, 0.0);
       profile.ended = false;
     }
-    add_process(end);
+    raise_to(profile_.peak, process_peak_);
     if (!can_reset_) {
       profile_.notes.push_back(
           text("process {}: the kernel does not let high-water marks be reset (clear_refs); the "
                "peaks of its phases are those of the samples",
                process_.process));
     }
+    return end;
+  }
+
+  void add_process(std::uint64_t end) {
+    profile_.processes.push_back({.process = process_.process,
+                                  .parent = process_.parent,
+                                  .command = process_.command,
+                                  .start = seconds_between(begin_, process_.begin),
+                                  .seconds = seconds_between(process_.begin, end),
+                                  .cpu_seconds = process_.work.cpu_seconds,
+                                  .peak = process_peak_,
+                                  .last_anonymous = process_.anonymous,
+                                  .read = process_.work.read,
+                                  .written = process_.work.written});
   }
 
  private:
@@ -68,6 +83,9 @@ class ProcessTimeline {
     const MemorySample below = process_.with_descendants.most(begin, end);
     PeakMemory with_descendants{below.resident, below.anonymous, below.file};
     raise_to(with_descendants, peak);
+    // One of those may have been too short to be seen.
+    if (before != nullptr && event != nullptr && event->below > before->below)
+      raise_to_mark(with_descendants, event->below);
     for (const Open& phase : open_) {
       raise_to(profile_.phases[phase.index].peak, peak);
       raise_to(profile_.phases[phase.index].with_descendants, with_descendants);
@@ -98,20 +116,6 @@ class ProcessTimeline {
     phase.read = event.read - std::min(event.read, begin.read);
     phase.written = event.written - std::min(event.written, begin.written);
     open_.erase(std::next(last).base());
-  }
-
-  void add_process(std::uint64_t end) {
-    raise_to(profile_.peak, process_peak_);
-    profile_.processes.push_back({.process = process_.process,
-                                  .parent = process_.parent,
-                                  .command = process_.command,
-                                  .start = seconds_between(begin_, process_.begin),
-                                  .seconds = seconds_between(process_.begin, end),
-                                  .cpu_seconds = process_.work.cpu_seconds,
-                                  .peak = process_peak_,
-                                  .last_anonymous = process_.anonymous,
-                                  .read = process_.work.read,
-                                  .written = process_.work.written});
   }
 
   const WatchedProcess& process_;
@@ -167,17 +171,25 @@ void add_profiles(const std::vector<WatchedProcess>& processes, std::vector<Phas
     // A later process may have the same number.
     std::vector<PhaseEvent>& own = of_process[process.process];
     const std::uint64_t last = process.end + 1'000'000'000U;
-    std::erase_if(own, [&](const PhaseEvent& event) { return event.time > last && !process.runs; });
-    ProcessTimeline(process, begin, profile).run(own);
-    of_process.erase(process.process);
+    const auto later = std::ranges::find_if(
+        own, [&](const PhaseEvent& event) { return event.time > last && !process.runs; });
+    std::vector<PhaseEvent> others(later, own.end());
+    own.erase(later, own.end());
+    ProcessTimeline timeline(process, begin, profile);
+    timeline.add_process(timeline.run(own));
+    own = std::move(others);
+  }
+  // A process may have been too short to be seen.
+  for (const auto& [process, told] : of_process) {
+    if (told.empty()) continue;
+    WatchedProcess unseen;
+    unseen.process = process;
+    unseen.begin = unseen.end = told.front().time;
+    ProcessTimeline(unseen, begin, profile).run(told);
   }
   raise_phases_above(processes, begin, profile);
   std::stable_sort(profile.phases.begin(), profile.phases.end(),
                    [](const PhaseProfile& a, const PhaseProfile& b) { return a.start < b.start; });
-  for (const auto& [process, lost] : of_process) {
-    profile.notes.push_back(
-        text("process {} told of phases, and ended before it was seen; they are left out", process));
-  }
 }
 
 Result<std::optional<Excess>> find_excess(const Profile& profile, std::uint64_t limit,

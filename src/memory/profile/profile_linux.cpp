@@ -46,7 +46,17 @@ std::string log_from(const Descriptor& log, std::uint64_t begin) {
 /// Opens the log of a profile around this one; nothing if there is none.
 Descriptor log_around() {
   const char* const path = std::getenv(kPhaseLogVariable);
-  return Descriptor(path != nullptr ? ::open(path, O_RDWR | O_CLOEXEC) : -1);
+  return Descriptor(path != nullptr ? ::open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1);
+}
+
+/// Reads the whole lines of the log from `told` on, which it moves behind them, and tells them to the log of
+/// the profile around this one: that can't know which processes are below this one.
+std::string new_lines(const Descriptor& log, const Descriptor& around, std::uint64_t& told) {
+  std::string lines = log_from(log, told);
+  lines.resize(lines.rfind('\n') + 1);
+  told += lines.size();
+  if (around && !lines.empty()) static_cast<void>(!::write(around.get(), lines.data(), lines.size()));
+  return lines;
 }
 
 /// Returns the bytes in the heap of each process that has, or had, one.
@@ -83,20 +93,15 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
   profile = {};
   profile.command = command;
   if (command.empty()) return make_error(ErrorCode::kInvalidArgument, "there is no command to run");
-  // Under another profile both read one log: each takes the phases of its own processes.
-  Descriptor log = log_around();
-  const bool is_joined = static_cast<bool>(log);
-  if (!is_joined) {
-    ETSTREAM_ASSIGN(log, share_memory("etstream-profile", 0, kPhaseLogVariable));
-  }
-  const auto first = static_cast<std::uint64_t>(std::max<off_t>(::lseek(log.get(), 0, SEEK_END), 0));
+  const Descriptor around = log_around();
+  ETSTREAM_ASSIGN(const Descriptor log, share_memory("etstream-profile", 0, kPhaseLogVariable));
   ETSTREAM_ASSIGN(const heap::SharedTreeUse heaps, heap::SharedTreeUse::open());
   // A process whose parent ends becomes a child of this one.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ProcessWatch watch;
   CallerWatch callers;
   BlockWatch blocks;
-  std::uint64_t told = first;  // how much of the log was read
+  std::uint64_t told = 0;  // how much of the log was read
   unsigned looks = 0;
   const int self = ::getpid();
   const std::uint64_t cache_before = page_cache();
@@ -114,9 +119,8 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
   const std::uint64_t begin = now();
   const auto look = [&] {
     watch.look(self, now(), spilled_in(heaps), shared_growth);
+    const std::string lines = new_lines(log, around, told);
     if (options.callers) {
-      const std::string lines = log_from(log, told);
-      told += lines.size();
       callers.take(lines);
       callers.look(watch.processes(), now());
       blocks.look(watch, heaps.large_blocks(), now());
@@ -137,10 +141,8 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
         "the kernel does not tell which processes the command started "
         "(CONFIG_PROC_CHILDREN); nothing is known of any");
   }
-  std::vector<PhaseEvent> events = read_phase_log(log_from(log, first));
-  if (is_joined)
-    std::erase_if(events, [&](const PhaseEvent& event) { return !watch.has_seen(event.process); });
-  add_profiles(watch.processes(), std::move(events), begin, profile);
+  static_cast<void>(new_lines(log, around, told));
+  add_profiles(watch.processes(), read_phase_log(log_from(log, 0)), begin, profile);
   add_samples(watch.total(), begin, profile);
   if (options.callers) {
     callers.add_jumps(begin, profile);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -34,6 +35,9 @@ void tell(bool begins, std::string_view name) {
   const ProcessWork work = work_of(event.process).value_or(ProcessWork());
   event.read = work.read;
   event.written = work.written;
+  ::rusage ended{};
+  if (::getrusage(RUSAGE_CHILDREN, &ended) == 0)
+    event.below = static_cast<std::uint64_t>(ended.ru_maxrss) << 10;
   event.cpu = nanoseconds_of(CLOCK_PROCESS_CPUTIME_ID);
   event.was_reset = reset_high_water();
   event.time = nanoseconds_of(CLOCK_MONOTONIC);

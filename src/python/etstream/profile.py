@@ -61,6 +61,8 @@ def _tell(kind: str, name: str) -> None:
     if path is None:
         return
     with contextlib.suppress(OSError):
+        import resource  # which only Unix has
+
         log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
             status = _numbers("/proc/self/status", b":\t")
@@ -77,6 +79,7 @@ def _tell(kind: str, name: str) -> None:
                 cpu,
                 io[b"rchar"],
                 io[b"wchar"],
+                resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10,
                 int(reset),
                 " ".join(name.splitlines()),
             ]

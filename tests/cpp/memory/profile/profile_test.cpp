@@ -106,8 +106,8 @@ TEST_CASE("samples become pairs when there are too many of them") {
 
 TEST_CASE("a phase's beginning is read as it was told, and lines that are none are passed over") {
   const PhaseEvent told = event(true, 3, 100, 200, "lower\nall of it");
-  const auto found = read_phase_log("rubbish\nB 1 2\nB 7x7 1 2 3 4 5 6 7 8 9 1 name\n" + line_of(told) +
-                                    "E x\n" + "B 7 7 1 2 3 4 5 6 7 8 1 cut");
+  const auto found = read_phase_log("rubbish\nB 1 2\nB 7x7 1 2 3 4 5 6 7 8 9 10 1 name\n" + line_of(told) +
+                                    "E x\n" + "B 7 7 1 2 3 4 5 6 7 8 9 1 cut");
   REQUIRE(found.size() == 1);
   CHECK(found[0].name == "lower all of it");
   CHECK(found[0].begins);
@@ -115,9 +115,9 @@ TEST_CASE("a phase's beginning is read as it was told, and lines that are none a
   CHECK(found[0].time == told.time);
   CHECK(found[0].memory.high_water == 200);
   CHECK(found[0].written == told.written);
-  CHECK(line_of(told) == "B 7 7 3000000000 200 110 100 10 1500000000 300 3000 1 lower all of it\n");
+  CHECK(line_of(told) == "B 7 7 3000000000 200 110 100 10 1500000000 300 3000 0 1 lower all of it\n");
   CHECK(line_of(found[0]) == line_of(told));
-  CHECK(line_of({}) == "E 0 0 0 0 0 0 0 0 0 0 0 \n");
+  CHECK(line_of({}) == "E 0 0 0 0 0 0 0 0 0 0 0 0 \n");
 }
 
 TEST_CASE("a phase has the time, the work and the peak between its beginning and its end") {
@@ -154,9 +154,11 @@ TEST_CASE("phases from a second after a process's end on are those of a later on
                {event(true, 10, 100, 110, "own"), event(false, 11, 100, 110),
                 event(true, 12, 100, 110, "later"), event(false, 13, 100, 110)},
                1 * kSecond, profile);
-  REQUIRE(profile.phases.size() == 1);
+  REQUIRE(profile.phases.size() == 2);
   CHECK(profile.phases[0].name == "own");
   CHECK(profile.phases[0].ended);
+  CHECK(profile.phases[1].name == "later");
+  CHECK(profile.processes.size() == 1);
 }
 
 TEST_CASE("a phase has what the process and those below it had at a time meanwhile") {
@@ -245,12 +247,19 @@ TEST_CASE("a mark that could not be reset is not taken for a phase's own, and a 
   CHECK(profile.notes[0].find("does not let high-water marks be reset") != std::string::npos);
 }
 
-TEST_CASE("phases of a process that was never seen are left out, and a note says so") {
-  PhaseEvent other = event(true, 4, 100, 110, "lost");
-  other.process = 9;
-  const Profile profile = profile_of({other});
-  CHECK(profile.phases.empty());
-  CHECK(profile.notes.size() == 1);
+TEST_CASE(
+    "phases of a process that was never seen are what it told, with those below it that ended meanwhile") {
+  std::vector<PhaseEvent> events = {event(true, 4, 100, 110, "short"), event(false, 6, 200, 310)};
+  for (PhaseEvent& each : events) each.process = 9;
+  events[1].below = 5310;
+  const Profile profile = profile_of(events);
+  REQUIRE(profile.phases.size() == 1);
+  CHECK(profile.phases[0].seconds == 2.0);
+  CHECK(profile.phases[0].peak.anonymous == 300);
+  CHECK(profile.phases[0].with_descendants.anonymous == 5300);
+  CHECK(profile.phases[0].ended);
+  CHECK(profile.processes.size() == 1);
+  CHECK(profile.notes.empty());
 }
 
 TEST_CASE("what is over the limit is the innermost phase that took most, or the one that was asked for") {
