@@ -153,13 +153,13 @@ struct ProfileOptions {
 
 /// A phase, or the whole command, that used more memory than the limit.
 struct Excess {
-  const PhaseProfile* phase = nullptr;  // of the profile; null for the command as a whole
+  const PhaseProfile* phase = nullptr;  // of the profile; null if there was none at the peak
   std::uint64_t anonymous = 0;          // peak, in bytes
 };
 
-/// Returns the phase or the command that used the most anonymous memory, with the processes below it, if that
-/// is more than `limit` bytes. With `name`, only phases of that name count. Error: kNotFound, which lists the
-/// phases, if none has the name.
+/// Returns the most anonymous memory that the command used, and the phase with the largest part of it, if
+/// that is more than `limit` bytes. With `name`, only phases of that name count, with the processes below.
+/// Error: kNotFound, which lists the phases, if none has the name.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::optional<Excess>> find_excess(const Profile& profile,
                                                                         std::uint64_t limit,
                                                                         const std::string& name = {});
@@ -180,8 +180,8 @@ struct ComparedPhase {
                                                                         const Profile& after);
 
 /// Reads the output of `etstream profile --json`: the figures of the whole command, how it ended, and each
-/// phase's name, process, depth, time and peaks. Errors: kCorrupt for invalid JSON; kInvalidArgument for
-/// other JSON, with its line; errors reading the source.
+/// phase's name, process, depth, times and peaks, and the samples of anonymous memory. Errors: kCorrupt for
+/// invalid JSON; kInvalidArgument for other JSON, with its line; errors reading the source.
 [[nodiscard]] ETSTREAM_EXPORT Result<Profile> read_profile(const ByteSource& json);
 
 }  // namespace etstream

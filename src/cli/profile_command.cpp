@@ -6,10 +6,13 @@
 // etstream profile --compare BEFORE.json AFTER.json [--html F] [--markdown F] [--fail-above LIMIT]...
 //
 // Exit code: the command's; 3 if it took more than --fail-above; if it can't be run, that of `etstream run`.
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -58,6 +61,18 @@ struct ProfileArguments {
 /// The texts of the reports, and where they go.
 class Reports {
  public:
+  /// Adds a text behind what is in a file.
+  Result<void> append(const std::string& path, const std::string& content) {
+    std::error_code ignored;
+    std::string before;
+    if (std::filesystem::is_regular_file(path, ignored)) {
+      std::ifstream file(path, std::ios::binary);
+      before.assign(std::istreambuf_iterator<char>(file), {});
+      if (!file) return make_error(ErrorCode::kIo, "{}: cannot be read, to append to it", quote(path));
+    }
+    add(path, before.empty() || before.ends_with("\n\n") ? before + content : before + "\n" + content);
+    return {};
+  }
   void add(const std::string& path, const std::string& content) {
     const std::span bytes = std::as_bytes(std::span(content));
     const auto source = ByteSource::owned({bytes.begin(), bytes.end()});
@@ -108,7 +123,7 @@ Result<void> check_whole(const Profile& profile, const std::string& path) {
 /// Returns the most that the command, or a phase of this name, used.
 Result<std::uint64_t> peak_of(const Profile& profile, const std::string& phase) {
   ETSTREAM_ASSIGN(const auto most, find_excess(profile, 0, phase));
-  return most && (!phase.empty() || most->phase == nullptr) ? most->anonymous : profile.peak.anonymous;
+  return most ? most->anonymous : 0;
 }
 
 /// Returns the limit in bytes: a percentage counts from what `before` used.
@@ -128,20 +143,40 @@ Result<ReadProfile> read_baseline(const ProfileArguments& arguments) {
   return before;
 }
 
-/// Returns whether something used more than it may, and says what did.
-Result<bool> is_above(const Profile& profile, const ProfileArguments& arguments, const Profile* before) {
-  bool is_any = false;
+/// The judgement on a profile by its limits, a line for each: for the terminal, and all reports.
+struct Verdict {
+  std::vector<std::string> lines;
+  int exit_code = 0;
+};
+
+Result<Verdict> verdict_of(const Profile& profile, const ProfileArguments& arguments, const Profile* before) {
+  Verdict out;
+  const std::string failure = failure_of(profile);
+  const std::string end = failure.empty() ? "" : "; " + failure;
   for (const Limit& limit : arguments.limits) {
     ETSTREAM_ASSIGN(const std::uint64_t bytes, bytes_of(limit, before));
-    ETSTREAM_ASSIGN(const auto excess, find_excess(profile, bytes, limit.phase));
-    if (!excess) continue;
-    is_any = true;
-    complain("etstream profile: {} took {} of anonymous memory ({} bytes), over the limit of {}{}\n",
-             excess->phase != nullptr ? text("phase {}", quote(excess->phase->name)) : "the command",
-             readable_size(excess->anonymous), excess->anonymous, readable_size(bytes),
-             limit.percent ? text(" ({} over {})", limit.given, arguments.compare.front()) : "");
+    const auto most = find_excess(profile, 0, limit.phase);
+    if (!most) {
+      out.lines.push_back(text("memory gate FAILED: {}{}", most.error().message, end));
+      out.exit_code = std::max(out.exit_code, 1);
+      continue;
+    }
+    const Excess found = most->value_or(Excess());
+    const bool is_above = found.anonymous > bytes;
+    if (is_above) out.exit_code = kTookTooMuch;
+    const bool are_alike = is_above && readable_size(found.anonymous) == readable_size(bytes);
+    const auto words = [&](std::uint64_t size) {
+      return are_alike ? counted(size, "byte") : readable_size(size);
+    };
+    out.lines.push_back(
+        text("memory gate {}: {}, limit {}{}{}{}", is_above || !end.empty() ? "FAILED" : "passed",
+             words(found.anonymous), words(bytes),
+             limit.percent
+                 ? text(" ({} % over {})", limit.given.substr(0, limit.given.find('%')), arguments.compare[0])
+                 : "",
+             found.phase != nullptr ? text(", in phase {}", quote(found.phase->name)) : "", end));
   }
-  return is_any;
+  return out;
 }
 
 /// Returns the limits of the whole command, for the page.
@@ -154,21 +189,26 @@ Result<std::vector<std::uint64_t>> drawn_limits(const ProfileArguments& argument
   return out;
 }
 
-/// Writes what was asked for, also compared if there is a profile from before.
-Result<void> write_reports(const ReadProfile& measured, const ReadProfile* before,
-                           const ProfileArguments& arguments) {
+/// Judges a profile, and writes what was asked for, also compared if there is a profile from before. Returns
+/// the exit code.
+Result<int> report(const ReadProfile& measured, const ReadProfile* before,
+                   const ProfileArguments& arguments) {
   const Profile& profile = measured.profile;
   const Profile* const earlier = before != nullptr ? &before->profile : nullptr;
+  ETSTREAM_ASSIGN(const Verdict verdict, verdict_of(profile, arguments, earlier));
+  for (const std::string& line : verdict.lines) complain("{}\n", printable(line));
   Reports reports;
   if (!arguments.json.empty()) reports.add(arguments.json, measured.json + "\n");
-  if (earlier != nullptr && !arguments.markdown.empty())
-    reports.add(arguments.markdown, comparison_markdown(*earlier, profile));
+  if (earlier != nullptr && !arguments.markdown.empty()) {
+    ETSTREAM_TRY(reports.append(arguments.markdown, comparison_markdown(*earlier, profile, verdict.lines)));
+  }
   if (!arguments.html.empty()) {
     ETSTREAM_ASSIGN(const auto limits, drawn_limits(arguments, earlier));
-    reports.add(arguments.html,
-                profile_page(measured.json, before != nullptr ? &before->json : nullptr, limits));
+    reports.add(arguments.html, profile_page(measured.json, before != nullptr ? &before->json : nullptr,
+                                             limits, verdict.lines));
   }
-  return reports.write();
+  ETSTREAM_TRY(reports.write());
+  return verdict.exit_code;
 }
 
 /// Makes Python import, before any other module, the code that reports what `arguments` ask for.
@@ -194,11 +234,8 @@ Result<void> compare_command(const ProfileArguments& arguments, ChosenCommand& c
   ETSTREAM_ASSIGN(const ReadProfile after, read_profile_of(arguments.compare[1]));
   ETSTREAM_TRY(check_reports(arguments, {}));
   print_comparison(before.profile, after.profile);
-  ETSTREAM_TRY(write_reports(after, &before, arguments));
-  ETSTREAM_TRY(check_whole(after.profile, arguments.compare[1]));
-  ETSTREAM_ASSIGN(const bool failed, is_above(after.profile, arguments, &before.profile));
-  if (failed) chosen.done = kTookTooMuch;
-  return {};
+  ETSTREAM_ASSIGN(chosen.done, report(after, &before, arguments));
+  return check_whole(after.profile, arguments.compare[1]);
 }
 
 Result<void> profile_command(const ProfileArguments& arguments, ChosenCommand& chosen) {
@@ -225,13 +262,9 @@ Result<void> profile_command(const ProfileArguments& arguments, ChosenCommand& c
   if (before) print_comparison(before->profile, profile);
   const std::string json = json_text(profile_to_json(profile));
   const ReadProfile measured{std::move(profile), json};
-  ETSTREAM_TRY(write_reports(measured, before ? &*before : nullptr, arguments));
+  ETSTREAM_ASSIGN(const int verdict, report(measured, before ? &*before : nullptr, arguments));
   if (end->signal != 0) die_of(end->signal);
-  chosen.done = end->exit_code;
-  if (chosen.done != 0) return {};
-  ETSTREAM_ASSIGN(const bool failed,
-                  is_above(measured.profile, arguments, before ? &before->profile : nullptr));
-  if (failed) chosen.done = kTookTooMuch;
+  chosen.done = end->exit_code != 0 ? end->exit_code : verdict;
   return {};
 }
 
@@ -322,7 +355,7 @@ void add_profile_command(CLI::App& app, ChosenCommand& chosen) {
              "Compare the command with an earlier profile; or two profiles, and run nothing")
       ->expected(1, 2);
   add_option(command, "--markdown", "OUT.md", arguments.markdown,
-             "Write the comparison as a table, for a pull request");
+             "Append the comparison as a table, for a pull request");
 }
 
 }  // namespace etstream::cli

@@ -94,10 +94,11 @@ nlohmann::ordered_json profile_to_json(const Profile& profile) {
 }
 
 std::string profile_page(const std::string& profile, const std::string* before,
-                         const std::vector<std::uint64_t>& limits) {
+                         const std::vector<std::uint64_t>& limits, const std::vector<std::string>& verdict) {
   Json shown = Json::parse(profile);
   if (before != nullptr) shown["before"] = Json::parse(*before);
   shown["limits"] = limits;
+  shown["verdict"] = verdict;
   return filled_page(kProfilePage, json_text(shown));
 }
 

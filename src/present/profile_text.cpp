@@ -179,6 +179,11 @@ std::vector<Compared> compared(const Profile& before, const Profile& after) {
   return out;
 }
 
+std::string words_of_signal(int signal) {
+  const char* const meaning = ::strsignal(signal);
+  return text("signal {} ({}) ended the command", signal, meaning != nullptr ? meaning : "?");
+}
+
 /// Returns a cell of a Markdown table: a name may hold what would end it.
 std::string cell_of(const std::string& words) {
   std::string out;
@@ -193,16 +198,16 @@ std::string cell_of(const std::string& words) {
 
 std::string failure_of(const Profile& profile) {
   const CommandEnd& end = profile.end;
-  if (end.signal == 0)
-    return end.exit_code == 0 ? "" : text("the command failed with exit code {}", end.exit_code);
-  const char* const meaning = ::strsignal(end.signal);
-  return text("signal {} ({}) ended the command", end.signal, meaning != nullptr ? meaning : "?");
+  if (end.signal == 0 && end.exit_code == 0) return {};
+  if (profile.cgroup_kills != 0) return "killed by the kernel at its cgroup's limit";
+  return end.signal != 0 ? words_of_signal(end.signal)
+                         : text("the command failed with exit code {}", end.exit_code);
 }
 
 std::string end_of_command(const Profile& profile) {
   const bool was_killed = profile.end.signal != 0;
   if (!was_killed && profile.cgroup_kills == 0) return {};
-  std::string out = was_killed ? failure_of(profile) : "";
+  std::string out = was_killed ? words_of_signal(profile.end.signal) : "";
   if (profile.cgroup_kills != 0) {
     out += text(
         "{}the kernel killed {} at the limit of the control group, {}", out.empty() ? "" : "; ",
@@ -252,8 +257,11 @@ void print_comparison(const Profile& before, const Profile& after) {
   }
 }
 
-std::string comparison_markdown(const Profile& before, const Profile& after) {
-  std::string out =
+std::string comparison_markdown(const Profile& before, const Profile& after,
+                                const std::vector<std::string>& verdict) {
+  std::string out;
+  for (const std::string& line : verdict) out += text("**{}**\n\n", cell_of(line));
+  out +=
       "| anonymous memory, at most | before | after | | before, s | after, s |\n|---|--:|--:|--:|--:|--:|\n";
   for (const Compared& row : compared(before, after)) {
     const std::size_t name = row.name.find_first_not_of(' ');

@@ -101,9 +101,10 @@ void write_graph_json(const ProgramGraph& graph, const std::function<void(std::s
 [[nodiscard]] Json profile_to_json(const Profile& profile);
 /// Returns a page of a profile: one file that needs no other, nor a network. `before`, unless null, is an
 /// earlier profile that the page compares it with. Both are JSON that read_profile() takes. The page draws
-/// `limits` of the whole command, in bytes.
+/// `limits` of the whole command, in bytes, and shows the `verdict` on all limits, line by line.
 [[nodiscard]] std::string profile_page(const std::string& profile, const std::string* before,
-                                       const std::vector<std::uint64_t>& limits);
+                                       const std::vector<std::uint64_t>& limits,
+                                       const std::vector<std::string>& verdict);
 
 // profile_text.cpp
 
@@ -115,9 +116,11 @@ void print_profile(const Profile& profile);
 /// Says why a profile is of a part of the work: a signal ended the command, or it failed; empty if it did
 /// not.
 [[nodiscard]] std::string failure_of(const Profile& profile);
-/// Prints a table of two profiles, phase by phase, on standard output; or returns it in Markdown.
+/// Prints a table of two profiles, phase by phase, on standard output; or returns it in Markdown, behind the
+/// lines of a verdict.
 void print_comparison(const Profile& before, const Profile& after);
-[[nodiscard]] std::string comparison_markdown(const Profile& before, const Profile& after);
+[[nodiscard]] std::string comparison_markdown(const Profile& before, const Profile& after,
+                                              const std::vector<std::string>& verdict = {});
 
 // run_report.cpp
 

@@ -197,13 +197,21 @@ Result<std::optional<Excess>> find_excess(const Profile& profile, std::uint64_t 
   Excess most;
   bool is_known = name.empty();
   if (name.empty()) most.anonymous = profile.peak.anonymous;
+  std::uint64_t largest = 0;
+  const auto highest = std::ranges::max_element(profile.samples, {}, &ProfileSample::anonymous);
   for (const PhaseProfile& phase : profile.phases) {
     if (!name.empty() && phase.name != name) continue;
     is_known = true;
-    // If several phases have the same peak, the innermost says most.
-    const bool is_inner = most.phase == nullptr ? name.empty() : phase.depth >= most.phase->depth;
     const std::uint64_t anonymous = phase.with_descendants.anonymous;
-    if (anonymous > most.anonymous || (anonymous == most.anonymous && is_inner)) most = {&phase, anonymous};
+    // Several processes together may use more than any phase, of those that ran then.
+    const bool was_there = !name.empty() || anonymous >= profile.peak.anonymous ||
+                           (highest != profile.samples.end() && phase.start <= highest->time &&
+                            highest->time <= phase.start + phase.seconds);
+    if (!was_there || anonymous < largest) continue;
+    // If several phases have the same peak, the innermost says most.
+    if (anonymous == largest && most.phase != nullptr && phase.depth < most.phase->depth) continue;
+    most = {&phase, std::max(most.anonymous, anonymous)};
+    largest = anonymous;
   }
   if (!is_known) {
     std::set<std::string> names;

@@ -20,6 +20,7 @@ class ProfileReader {
       if (key == "seconds") return number(out.seconds);
       if (key == "cpu_seconds") return number(out.cpu_seconds);
       if (key == "spilled") return size(out.spilled);
+      if (key == "cgroup_limit") return size(out.cgroup_limit);
       if (key == "exit_code") return small(out.end.exit_code);
       if (key == "signal") return small(out.end.signal);
       if (key == "cgroup_kills") return size(out.cgroup_kills);
@@ -27,6 +28,7 @@ class ProfileReader {
         is_profile = true;
         return peak(out.peak);
       }
+      if (key == "samples") return samples(out.samples);
       if (key == "phases") {
         return json_.elements([&] { return phase(out.phases.emplace_back()); });
       }
@@ -69,6 +71,20 @@ class ProfileReader {
       return {};
     });
   }
+  Result<void> samples(std::vector<ProfileSample>& out) {
+    return json_.members([&](std::string_view key) -> Result<void> {
+      if (key != "time" && key != "anonymous") {
+        json_.take();
+        return {};
+      }
+      std::size_t next = 0;
+      return json_.elements([&]() -> Result<void> {
+        if (next == out.size()) out.emplace_back();
+        ProfileSample& sample = out[next++];
+        return key == "time" ? number(sample.time) : size(sample.anonymous);
+      });
+    });
+  }
   Result<void> phase(PhaseProfile& out) {
     return json_.members([&](std::string_view key) -> Result<void> {
       if (key == "name") {
@@ -76,6 +92,7 @@ class ProfileReader {
         out.name = std::string(value.string);
         return {};
       }
+      if (key == "start") return number(out.start);
       if (key == "seconds") return number(out.seconds);
       if (key == "process") return small(out.process);
       if (key == "depth") {

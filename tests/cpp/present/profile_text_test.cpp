@@ -248,6 +248,13 @@ TEST_CASE("how a command was ended is told, with the innermost phase that began 
   for (PhaseProfile& each : profile.phases) each.ended = false;
   CHECK(end_of_command(profile) ==
         "signal 1 (Hangup) ended the command; " + killed + "; phase 'b' of process 2 had not ended");
+  CHECK(failure_of(profile) == "killed by the kernel at its cgroup's limit");
+  profile.cgroup_kills = 0;
+  CHECK(failure_of(profile) == "signal 1 (Hangup) ended the command");
+  profile.end = {.exit_code = 2, .signal = 0};
+  CHECK(failure_of(profile) == "the command failed with exit code 2");
+  profile.end = {};
+  CHECK(failure_of(profile).empty());
 }
 
 TEST_CASE("profiles are compared by phase, in text and in a table") {
@@ -275,6 +282,8 @@ export                                 40.0 MiB   10.0 MiB   -30.0 MiB       1.5
 | &nbsp;&nbsp;\_old\_ | 40.0 MiB | - |  | 1.5 | - |
 )");
   CHECK(comparison_markdown(before, before).find("| +0 bytes |") != std::string::npos);
+  CHECK(comparison_markdown(before, after, {"one", "in phase 'a_b'"})
+            .starts_with("**one**\n\n**in phase 'a\\_b'**\n\n| anonymous memory"));
 }
 
 }  // namespace

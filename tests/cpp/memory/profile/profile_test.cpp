@@ -276,9 +276,12 @@ TEST_CASE("what is over the limit is the innermost phase that took most, or the 
   CHECK(!find_excess(profile, 500)->has_value());
   CHECK(find_excess(profile, 499, "outer")->value().phase->name == "outer");
   CHECK(find_excess(profile, 1, "no such").error().code == ErrorCode::kNotFound);
-  // Several processes together may take more than any phase.
+  // Several processes together may take more than any phase: it is the largest of those at that time.
   profile.peak.anonymous = 700;
   CHECK(find_excess(profile, 600)->value().phase == nullptr);
+  profile.samples = {{.time = 6.0, .anonymous = 600}, {.time = 7.5, .anonymous = 700}};
+  CHECK(find_excess(profile, 600)->value().phase->name == "next");
+  CHECK(find_excess(profile, 600)->value().anonymous == 700);
 }
 
 /// Makes process 7 with a child, 8, that has 500 bytes from second 4 to 5, and a mark of 900.
@@ -517,7 +520,8 @@ TEST_CASE("a profile is read back from its JSON, and other JSON is refused with 
   const auto found = read_profile(source_of(
       R"({"seconds": 2, "cpu_seconds": 3, "spilled": 4, "exit_code": 5, "signal": 6, "later": {"x": null},
     "peak": {"anonymous": 7, "more": [1], "file": 5, "resident": 0},
-    "phases": [{"name": "export", "seconds": 1.5, "peak": {"anonymous": 5, "resident": 6}, "depth": 2,
+    "samples": {"time": [7, 8.5], "anonymous": [0, 9], "file": [1]},
+    "phases": [{"name": "export", "start": 3, "seconds": 1.5, "peak": {"anonymous": 5, "resident": 6}, "depth": 2,
     "process": 8, "with_descendants": {"anonymous": 9}}, {"depth": -1}, {"depth": 1000000}]})"));
   REQUIRE_MESSAGE(found, found.error().message);
   CHECK(found->seconds == 2.0);
@@ -525,6 +529,10 @@ TEST_CASE("a profile is read back from its JSON, and other JSON is refused with 
   CHECK(found->spilled == 4);
   CHECK(found->end.exit_code == 5);
   CHECK(found->end.signal == 6);
+  REQUIRE(found->samples.size() == 2);
+  CHECK(found->samples[1].time == 8.5);
+  CHECK(found->samples[1].anonymous == 9);
+  CHECK(found->phases[0].start == 3.0);
   CHECK(found->peak.anonymous == 7);
   CHECK(found->peak.file == 5);
   REQUIRE(found->phases.size() == 3);
