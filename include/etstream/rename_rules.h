@@ -12,7 +12,8 @@
 //   if (!report) return report.error();
 //
 // The JSON is one object. Each key is a tensor's name, or a pattern of names in which each '*' matches one or
-// more characters other than '.'; the first rule that matches a tensor applies. At most 1024 keys have a '*'.
+// more characters other than '.', and one "**" one or more characters; the first rule that matches a tensor
+// applies. At most 1024 keys have a '*'.
 // The value says what becomes of the tensor:
 //
 // - "layers.*.wv.weight": its new name, whose '*' stand for what those of the pattern matched, in order
@@ -85,7 +86,8 @@ struct RenameReport {
 /// Gives the checkpoint's tensors their new names; their order stays. Reads no tensor: reordered rows are
 /// read when their source is, in at most 256 KiB of memory. After an error the checkpoint is unchanged.
 /// Errors: kInvalidArgument, naming both, for two tensors that would have one name, unless they had one
-/// before, which merge() resolves; for rows that can't be cut or ordered as a rule says; where a rule needs
+/// before, which merge() resolves; for rules that apply to no tensor, and ready-made ones that apply to no
+/// layer and leave tensors over; for rows that can't be cut or ordered as a rule says; where a rule needs
 /// the size of a head and it is unknown; for ready-made rules where config.json beside a file has a
 /// model_type that they are not for. kUnsupported for such a rule on a tensor whose rows are not stored
 /// one after another, or that has no layout. Errors reading config.json.

@@ -384,13 +384,13 @@ def test_bytes_are_no_output(program: Path) -> None:
 
 
 def test_a_warning_is_of_the_line_that_called(weights: Path) -> None:
-    rules = {"nothing": "x"}
+    rules = {"nothing": "x", "a": "y"}
     with pytest.warns(UserWarning) as direct:
         etstream.plan_tensor_data(weights, rules=rules)
     with pytest.warns(UserWarning) as through_another:
-        etstream.write_tensor_data(weights, str(weights) + "2", rules=rules | {"never": "y"})
+        etstream.write_tensor_data(weights, str(weights) + "2", rules=rules | {"never": "z"})
     assert {one.filename for one in (*direct, *through_another)} == {__file__}
-    tensors = "3 tensors, such as 'a': no rule applies, the name stays"
+    tensors = "2 tensors, such as 'b': no rule applies, the name stays"
     assert {str(one.message) for one in direct} == {"rule 'nothing': no tensor to apply to", tensors}
     assert {str(one.message) for one in through_another} == {
         "2 rules, such as 'nothing': no tensor to apply to",
@@ -400,7 +400,7 @@ def test_a_warning_is_of_the_line_that_called(weights: Path) -> None:
 
 def test_a_file_that_is_called_as_the_package_is_a_caller_too(weights: Path) -> None:
     user = str(Path(etstream.__file__).parent) + "_user.py"
-    code = compile("etstream.plan_tensor_data(weights, rules={'nothing': 'x'})", user, "exec")
+    code = compile("etstream.plan_tensor_data(weights, rules={'nothing': 'x', 'a': 'y'})", user, "exec")
     with pytest.warns(UserWarning) as warned:
         exec(code, {"etstream": etstream, "weights": weights})
     assert {(one.filename, one.lineno) for one in warned} == {(user, 1)}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "formats/checkpoint/rename/rename_rule_set.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/text.h"
@@ -139,6 +140,10 @@ NamePattern::NamePattern(std::string_view pattern) {
        star = pattern.find('*', begin)) {
     pieces_.emplace_back(pattern.substr(begin, star - begin));
     begin = star + 1;
+    if (!pattern.substr(begin).starts_with('*')) continue;
+    crossing_ = pieces_.size();
+    ++crossings_;
+    ++begin;
   }
   pieces_.emplace_back(pattern.substr(begin));
 }
@@ -149,13 +154,20 @@ bool NamePattern::matches(std::string_view key, std::vector<std::string_view>& r
   if (!key.starts_with(pieces_.front()) || !key.ends_with(pieces_.back())) return false;
   const std::size_t last = key.size() - pieces_.back().size();  // where the last piece begins
   std::size_t begin = pieces_.front().size();                   // of the next run
-  // A run ends at the first place where the piece after it is found. Each '.' of the key belongs to a piece,
-  // and of the other places the first leaves most to the runs that follow.
+  auto to_cross = std::ranges::count(key, '.');  // the dots in the run of "**": those that no piece has
+  for (const std::string& piece : pieces_) to_cross -= std::ranges::count(piece, '.');
+  if (to_cross < 0) return false;
+  // A run ends at the first place where the piece after it is found, behind the dots that it has to cross.
+  // Each other '.' of the key belongs to a piece, and of the other places the first leaves most to the runs
+  // that follow.
   for (std::size_t i = 1; i < pieces_.size(); ++i) {
-    const std::size_t end = i + 1 < pieces_.size() ? key.find(pieces_[i], begin + 1) : last;
+    const auto dots = i == crossing_ ? to_cross : 0;
+    std::size_t end = begin;
+    for (auto crossed = dots; crossed > 0 && end < key.size(); --crossed) end = key.find('.', end) + 1;
+    end = i + 1 < pieces_.size() ? key.find(pieces_[i], std::max(end, begin + 1)) : last;
     if (end == std::string_view::npos || end <= begin) return false;
     const std::string_view run = key.substr(begin, end - begin);
-    if (run.find('.') != std::string_view::npos) return false;
+    if (std::ranges::count(run, '.') != dots) return false;
     runs.push_back(run);
     begin = end + pieces_[i].size();
   }
@@ -194,6 +206,10 @@ Result<void> RenameRuleSet::add(RenameRule rule) {
   if (pattern.stars() > 0 && patterns_.size() == kMostPatterns) {
     return make_error(ErrorCode::kInvalidArgument, "expected at most {} patterns with '*', found more",
                       kMostPatterns);
+  }
+  if (pattern.crossings() > 1) {
+    return make_error(ErrorCode::kInvalidArgument, "expected at most one '**' in a pattern, found {}",
+                      pattern.crossings());
   }
   if (!rules_by_pattern_.emplace(rule.pattern, rules.size()).second) {
     return make_error(ErrorCode::kInvalidArgument, "it comes twice");

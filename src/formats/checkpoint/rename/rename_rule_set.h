@@ -16,13 +16,15 @@
 
 namespace etstream {
 
-/// Names of tensors with '*' for any one or more characters other than '.'.
+/// Names of tensors with '*' for any one or more characters other than '.', and at most one "**" for any one
+/// or more characters.
 class NamePattern {
  public:
   explicit NamePattern(std::string_view pattern);
 
-  /// Returns the number of '*' in it.
+  /// Returns the number of '*' in it; "**" is one.
   [[nodiscard]] std::size_t stars() const noexcept { return pieces_.size() - 1; }
+  [[nodiscard]] std::size_t crossings() const noexcept { return crossings_; }  // the number of "**"
   /// Returns whether `key` matches. If so, `runs` gets the part of `key` that each '*' stands for: each as
   /// short as possible, except the last. Time: that of searching `key` for each piece once.
   [[nodiscard]] bool matches(std::string_view key, std::vector<std::string_view>& runs) const;
@@ -33,6 +35,8 @@ class NamePattern {
 
  private:
   std::vector<std::string> pieces_;  // what is between the '*'; one more than those
+  std::size_t crossing_ = 0;         // the piece behind "**"
+  std::size_t crossings_ = 0;
 };
 
 /// A name that a tensor, or a part of one, gets.

@@ -17,6 +17,27 @@
 namespace etstream {
 namespace {
 
+/// Beginnings of names that say how a model is kept and nothing of the tensor: by trainers, compilers and
+/// adapters, and in a model that also sees or hears.
+constexpr std::string_view kWrappers[] = {"state_dict.", "model_state_dict.", "module.",    "_orig_mod.",
+                                          "base_model.", "language_model.",   "text_model."};
+
+/// Returns the name that a tensor has in a language model alone: "model.layers.0.w" for
+/// "model.language_model.layers.0.w", "lm_head.weight" for "module.model.lm_head.weight".
+std::string name_without_wrappers(std::string_view name) {
+  constexpr std::string_view kModel = "model.";
+  bool is_inside = false;
+  const auto is_first = [&](std::string_view wrapper) { return name.starts_with(wrapper); };
+  for (;;) {
+    const auto* const wrapper = std::ranges::find_if(kWrappers, is_first);
+    const bool is_model = wrapper == std::end(kWrappers) && is_first(kModel);
+    if (wrapper == std::end(kWrappers) && !is_model) break;
+    is_inside = is_inside || is_model;
+    name.remove_prefix(is_model ? kModel.size() : wrapper->size());
+  }
+  return text("{}{}", is_inside && !is_first("lm_head.") ? kModel : "", name);
+}
+
 /// Names the tensors of a checkpoint anew, in a list beside it.
 class Renaming {
  public:
@@ -27,7 +48,8 @@ class Renaming {
     ETSTREAM_TRY(check_models());
     RenameReport report;
     for (const CheckpointTensor& tensor : checkpoint_.tensors) {
-      rule_ = rules_.find(tensor.name, runs_);
+      known_ = known_name(tensor);
+      rule_ = rules_.find(known_, runs_);
       if (rule_) {
         used_[static_cast<std::size_t>(rule_ - rules_.rules.data())] = true;
         ETSTREAM_TRY(rename(tensor));
@@ -36,6 +58,7 @@ class Renaming {
         add(tensor, tensor);
       }
     }
+    ETSTREAM_TRY(check_applied(report));
     ETSTREAM_TRY(check_names());
     for (std::size_t i = 0; i < used_.size(); ++i) {
       const RenameRule& rule = rules_.rules[i];
@@ -47,6 +70,28 @@ class Renaming {
   std::vector<CheckpointTensor> take_tensors() { return std::move(out_); }
 
  private:
+  /// Returns the name that rules are for.
+  std::string known_name(const CheckpointTensor& tensor) const {
+    return rules_.is_ready_made ? name_without_wrappers(tensor.name) : tensor.name;
+  }
+
+  /// Refuses rules that apply to nothing. Ready-made ones have to apply to a tensor of a layer, unless they
+  /// apply to all that is there.
+  Result<void> check_applied(const RenameReport& report) const {
+    if (rules_.rules.empty() || report.left_over_keys.empty()) return {};
+    const RenameRule* expected = nullptr;
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+      const RenameRule& rule = rules_.rules[i];
+      if (rules_.is_ready_made && (rule.targets.empty() || rule.pattern.find('*') == std::string::npos))
+        continue;
+      if (used_[i]) return {};
+      if (!expected) expected = &rule;
+    }
+    return error_in(ErrorCode::kInvalidArgument, checkpoint_.tensors.front().data.name(),
+                    "the rules are for other names: expected some such as {}, found {}",
+                    quote(expected->pattern), quote(report.left_over_keys.front()));
+  }
+
   Result<void> rename(const CheckpointTensor& tensor) {
     std::vector<CheckpointTensor> parts;
     if (rule_->splits) {
@@ -109,7 +154,7 @@ class Renaming {
 
   bool is_in_checkpoint(std::string_view name) {
     if (names_.empty()) {
-      for (const CheckpointTensor& tensor : checkpoint_.tensors) names_.push_back(tensor.name);
+      for (const CheckpointTensor& tensor : checkpoint_.tensors) names_.push_back(known_name(tensor));
       std::sort(names_.begin(), names_.end());
     }
     return std::binary_search(names_.begin(), names_.end(), name);
@@ -272,9 +317,10 @@ class Renaming {
   const Checkpoint& checkpoint_;
   const RenameRule* rule_ = nullptr;  // of the tensor that is being renamed
   std::optional<std::uint32_t> head_dim_;
-  std::vector<bool> used_;               // the rules
-  std::vector<std::string_view> names_;  // of the checkpoint's tensors, sorted; at the first `unless`
-  std::vector<std::string_view> runs_;   // what the '*' of the rule stand for
+  std::vector<bool> used_;              // the rules
+  std::vector<std::string> names_;      // that are known, sorted; at the first `unless`
+  std::string known_;                   // the name of the tensor that is being renamed
+  std::vector<std::string_view> runs_;  // what the '*' of the rule stand for in it
   std::map<std::pair<SourcePlace, std::uint64_t>, ByteSource> interleaved_;  // by rows and a row's size
   std::vector<CheckpointTensor> out_;
   std::uint64_t old_bytes_ = 0;  // of the descriptions of tensors

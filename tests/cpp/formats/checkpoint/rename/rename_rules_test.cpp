@@ -70,7 +70,7 @@ std::string made_of(std::string_view json, CheckpointTensor tensor, const Rename
   return report ? spelled(checkpoint) : error_of(report).c_str();
 }
 
-TEST_CASE("a star of a pattern stands for one or more characters other than a dot") {
+TEST_CASE("a star of a pattern stands for one or more characters other than a dot, and two for any") {
   struct Case {
     const char* pattern;
     const char* key;
@@ -92,8 +92,13 @@ TEST_CASE("a star of a pattern stands for one or more characters other than a do
            {"layers.*.w", "layers.1.2.w", nullptr},
            {"*.*", "a.b", "[a][b]"},
            {"*.*", "a.b.c", nullptr},
-           {"**", "abc", "[a][bc]"},
-           {"**", "a", nullptr},
+           {"**", "a.b.c", "[a.b.c]"},
+           {"a**", "a", nullptr},
+           {"***", "a.b", "[a.][b]"},
+           {"x.**.layers.*.w", "x.y.z.layers.1.w", "[y.z][1]"},
+           {"x.**.layers.*.w", "x.y.layers.1.2.w", nullptr},
+           {"**.*.w", "a.b.c.w", "[a.b][c]"},
+           {"*.**", "a", nullptr},
            {"*b*", "abcb", "[a][cb]"},
            {"*b*b", "abcb", "[a][c]"},
            {"*b*b", "abb", nullptr},
@@ -321,8 +326,11 @@ TEST_CASE("rules that no tensor matched and tensors without a rule are reported"
   CHECK(apply(rules_of(R"({"b.*": null})"), checkpoint)->left_over_keys ==
         std::vector<std::string>{"a", "c"});
   checkpoint = checkpoint_of({"a"});
-  CHECK(apply(rules_of(R"({"no": null})"), checkpoint)->unmatched_rules == std::vector<std::string>{"no"});
   CHECK(apply(RenameRules(), checkpoint)->left_over_keys == std::vector<std::string>{"a"});
+  const std::string other = "kInvalidArgument: memory: the rules are for other names: expected some such as ";
+  CHECK(error_of(apply(rules_of(R"({"no": null})"), checkpoint)) == exactly(other + "'no', found 'a'"));
+  checkpoint = checkpoint_of({"lm_head.weight", "model.decoder.layers.0.mlp.up_proj.weight"});
+  CHECK(error_of(apply(RenameRules::ready_made("llama").value(), checkpoint)) == containing(other));
 }
 
 TEST_CASE("what is not an object of rules is an error with its line") {
@@ -362,6 +370,7 @@ TEST_CASE("what is not an object of rules is an error with its line") {
            {R"({"a.*": "b.*.*"})", "rule 'a.*': a name has more '*' than the pattern it is for"},
            {R"({"a.*": {"key": "b", "unless": "*.*"}})", "rule 'a.*': a name has more '*'"},
            {R"({"a": {"split": ["*"]}})", "rule 'a': a name has more '*'"},
+           {R"({"**.a.**": "*.*"})", "rule '**.a.**': expected at most one '**' in a pattern, found 2"},
            {"{\n\"a\": \"b\",\n\"a\": \"c\"}", "kInvalidArgument: memory: line 3: rule 'a': it comes twice"},
        }) {
     CAPTURE(bad.json);
@@ -393,6 +402,15 @@ TEST_CASE("each ready-made map can be applied, and reports the rules that met no
     CHECK_FALSE(has("lm_head.weight"));
     CHECK_FALSE(has("model.layers.*.self_attn.rotary_emb.inv_freq"));
     CHECK(names_of(checkpoint) == "tok_embeddings.weight output.weight layers.0.feed_forward.w3.weight");
+  }
+  for (const std::string wrapper : {"state_dict.module._orig_mod.", "base_model.model.", "language_model."}) {
+    Checkpoint wrapped = checkpoint_of(
+        {wrapper + "model.embed_tokens.weight", wrapper + "lm_head.weight", wrapper + "model.norm.weight",
+         wrapper + "model.language_model.layers.0.mlp.up_proj.weight", "vision_tower.layers.0.mlp.w"});
+    REQUIRE(apply(RenameRules::ready_made("gemma3").value(), wrapped));
+    CHECK(names_of(wrapped) ==
+          "tok_embeddings.weight output.weight norm.weight layers.0.feed_forward.w3.weight "
+          "vision_tower.layers.0.mlp.w");
   }
   Checkpoint old = checkpoint_of({"model.layers.0.self_attn.rotary_emb.inv_freq", "model.norm.weight"});
   REQUIRE(apply(RenameRules::ready_made("llama").value(), old));
@@ -440,7 +458,7 @@ TEST_CASE("a ready-made map is refused beside a config.json of a model that it i
     Checkpoint checkpoint = checkpoint_of({"model.norm.weight"});
     checkpoint.files = {folder / "model.safetensors"};
     CHECK(error_of(apply(RenameRules::ready_made(row.rules).value(), checkpoint)) == exactly(row.error));
-    CHECK(apply(rules_of(R"({"a": "b"})"), checkpoint));
+    CHECK(apply(rules_of(R"({"**": "b"})"), checkpoint));
   }
 }
 
