@@ -14,6 +14,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "etstream/checkpoint.h"
 #include "etstream/export.h"
@@ -25,6 +26,7 @@ namespace etstream {
 struct LlamaParameters {
   std::string model_type;  // that config.json says: "llama"
   std::string json;  // the text of params.json; "" for another than "llama", "mistral", "qwen2", "qwen3"
+  std::vector<std::string> unknown;  // members of config.json that are not known, and not in `json`
 };
 
 /// Returns the content of params.json for a checkpoint whose tensors have Meta's names
@@ -32,7 +34,7 @@ struct LlamaParameters {
 /// first file. Returns nothing for tensors of other names, and if there is no config.json or it has no
 /// model_type. Errors: kCorrupt for a config.json that is not JSON or lacks a value that is needed;
 /// kUnsupported for a model that ExecuTorch's Transformer would compute in another way: another activation,
-/// other scaling of RoPE than Llama 3's, other biases than Qwen2's, windows of Qwen's; those of reading.
+/// other RoPE than Llama 3's, other biases than Qwen2's, windows shorter than a sequence; those of reading.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::optional<LlamaParameters>> llama_parameters(
     const Checkpoint& checkpoint);
 

@@ -109,8 +109,13 @@ Result<FilePlan> plan_weights(Checkpoint checkpoint, const PtdArguments& argumen
 Result<std::optional<std::string>> params_of(const Checkpoint& checkpoint) {
   ETSTREAM_ASSIGN(const auto found, llama_parameters(checkpoint));
   if (!found) return std::optional<std::string>();
-  if (!found->json.empty()) return std::optional(found->json);
   Findings findings;
+  if (!found->json.empty()) {
+    warn_of(found->unknown, "member of config.json", "not known, params.json says nothing of it", true,
+            findings);
+    print(findings);
+    return std::optional(found->json);
+  }
   findings.warnings.emplace_back(
       text("config.json is of model_type {}, for which no params.json is written; "
            "export_llama takes one from executorch/examples/models",

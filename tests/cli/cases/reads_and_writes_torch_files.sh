@@ -17,7 +17,7 @@ model() { # TYPE MORE: a folder with a tensor of Meta's names
   mkdir -p model
   checkpoint model/model.safetensors '{"tok_embeddings.weight":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}}' abcd
   echo '{"model_type":"'"$1"'","hidden_size":64,"intermediate_size":128,"num_hidden_layers":2,"num_attention_heads":4,
-    "vocab_size":96,"head_dim":16'"$2"'}' >model/config.json
+    "num_key_value_heads":2,"vocab_size":96,"head_dim":16'"${2-,\"sliding_window\":null}"'}' >model/config.json
 }
 model llama
 try etstream ptd model --to pth -o model/out.pth --dry-run
@@ -32,11 +32,18 @@ done
 rm model/params.json
 model gemma
 try etstream ptd model --to pth -o model/out.pth
-model qwen2 ',"use_sliding_window":true'
+for members in '"use_sliding_window":true' '"layer_types":["full_attention","sliding_attention"]' '"rms_norm_eps":"1e-5"' \
+  '"rope_scaling":{"rope_type":"default","mrope_section":[1]}'; do
+  model qwen2 ",$members"
+  try etstream ptd model --to pth -o model/out.pth
+done
+model mistral ',"sliding_window":4096,"max_position_embeddings":32768'
 try etstream ptd model --to pth -o model/out.pth
 model qwen3 ',"rope_scaling":{"rope_type":"llama3","factor":2.0,"high_freq_factor":4.0}'
 try etstream ptd model --to pth -o model/out.pth
 ls model
+model mistral ',"sliding_window":4096,"max_position_embeddings":4096,"logit_scale":2,"tie_word_embeddings":true'
+try etstream ptd model --to pth -o model/out.pth
 printf '\x80\x04\x95\0\0\0\0\0\0\0\0.' >plain.pth
 try etstream verify plain.pth
 cp out.pth damaged.pth

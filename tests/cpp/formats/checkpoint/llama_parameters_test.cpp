@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "test_errors.h"
 #include "test_files.h"
@@ -61,7 +62,8 @@ TEST_CASE("each member of params.json has its value from config.json, or what tr
         "100, "
         "\"hidden_dim\": 16, \"norm_eps\": 1e-05, \"rope_theta\": 5e+05, \"use_scaled_rope\": true, "
         "\"rope_scale_factor\": 32, \"high_freq_factor\": 4}\n");
-  CHECK(json_of("llama", join(kCounts, R"("rope_parameters": {"rope_theta": 20000, "type": "default"})"))
+  const auto* const theta = R"("rope_theta": 1, "rope_parameters": {"rope_theta": 20000, "type": "default"})";
+  CHECK(json_of("llama", join(kCounts, theta))
             .ends_with("\"rope_theta\": 20000, \"use_scaled_rope\": false}\n"));
   CHECK(json_of("llama", join(kCounts, "\"rope_scaling\": null")) == json_of("llama", kCounts));
   CHECK(exactly(json_of("llama", join(kCounts, "\"head_dim\": 2147483647"))) ==
@@ -69,9 +71,13 @@ TEST_CASE("each member of params.json has its value from config.json, or what tr
 }
 
 TEST_CASE("each known model has the settings that ExecuTorch needs for it, and others have none") {
-  CHECK(json_of("mistral", kCounts) == json_of("llama", kCounts));
-  CHECK(json_of("qwen2", kCounts).ends_with("\"use_hf_rope\": true, \"attention_qkv_bias\": true}\n"));
-  CHECK(json_of("qwen3", kCounts)
+  const std::string heads = join(kCounts, "\"num_key_value_heads\": null");
+  CHECK(json_of("mistral", join(heads, "\"sliding_window\": null")) == json_of("llama", kCounts));
+  CHECK(json_of("mistral", join(heads, R"("sliding_window": 8, "max_position_embeddings": 8)")) ==
+        json_of("llama", kCounts));
+  CHECK(json_of("qwen2", join(heads, "\"sliding_window\": 8"))
+            .ends_with("\"use_hf_rope\": true, \"attention_qkv_bias\": true}\n"));
+  CHECK(json_of("qwen3", join(heads, "\"head_dim\": 2"))
             .ends_with("\"use_hf_rope\": true, \"use_qk_norm\": true, \"qk_norm_before_rope\": true}\n"));
   CHECK(json_of("bert", "\"layers\": 0").empty());
 }
@@ -108,6 +114,16 @@ TEST_CASE("counts that are none, and members that no Transformer of ExecuTorch's
       {"\"attention_bias\": true", "has attention_bias true"},
       {"\"mlp_bias\": true", "has mlp_bias true"},
       {"\"use_sliding_window\": true", "has use_sliding_window true"},
+      {"\"sliding_window\": 8",
+       "has sliding_window 8, which ExecuTorch's Transformer for Llama lacks; if no "},
+      {R"("layer_types": ["full_attention", "x"])", "has layer_types other than 'full_attention'"},
+      {"\"rms_norm_eps\": \"1\"", "expected a number as rms_norm_eps, found a string"},
+      {"\"partial_rotary_factor\": 0.5", "has another partial_rotary_factor than 1"},
+      {R"("rope_parameters": {"sliding_attention": {}})", "has rope_scaling.sliding_attention, which"},
+      {R"("rope_parameters": {}, "rope_scaling": {})",
+       "expected rope_scaling or rope_parameters, found both"},
+      {R"("max_position_embeddings": 4096, "rope_scaling": {"rope_type": "llama3", "factor": 2})",
+       "has another original_max_position_embeddings than 8192"},
       {R"("rope_scaling": {"type": "linear"})", "has RoPE that is scaled by 'linear'"},
       {scaled("\"low_freq_factor\": 2"), "has another low_freq_factor than 1"},
       {scaled("\"original_max_position_embeddings\": 4096"),
@@ -119,7 +135,14 @@ TEST_CASE("counts that are none, and members that no Transformer of ExecuTorch's
     CAPTURE(row.members);
     CHECK(exactly(json_of("llama", join(kCounts, row.members))) == containing(std::string(row.expected)));
   }
-  CHECK(exactly(json_of("qwen2", join(kCounts, scaled("\"x\": 1")))) == containing("scaled by 'llama3'"));
+  const std::string heads = join(kCounts, "\"num_key_value_heads\": 4");
+  CHECK(exactly(json_of("qwen2", join(heads, scaled("\"x\": 1")))) == containing("scaled by 'llama3'"));
+  CHECK(exactly(json_of("mistral", heads)) == containing("has sliding_window 4096"));
+  CHECK(exactly(json_of("qwen3", heads)) == containing("a positive integer as head_dim, found none"));
+  CHECK(exactly(json_of("qwen2", kCounts)) == containing("as num_key_value_heads, found none"));
+  const Folder folder("{\"model_type\": \"llama\", \"new\": 1, \"dtype\": \"x\", \"old\": null, " +
+                      std::string(kCounts) + "}");
+  CHECK(folder.read().value()->unknown == std::vector<std::string>{"new"});
 }
 
 }  // namespace
