@@ -86,7 +86,8 @@ struct DtypeRule {
 /// they are. The bits are those that torch 2.13 gives: values are rounded to nearest, ties to even, and
 /// float64 is first rounded to float32; too large a value becomes infinity, or what torch makes of it in a
 /// type without infinity. Errors: kInvalidArgument for a type that is not floating-point, kNotFound for a
-/// glob, other than "*", that matches no tensor.
+/// glob, other than "*", that matches no tensor, kUnsupported for quantised numbers, whose scales are not
+/// applied.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> convert(Checkpoint& checkpoint,
                                                    const std::vector<DtypeRule>& rules);
 

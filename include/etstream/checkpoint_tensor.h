@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "etstream/byte_source.h"
@@ -28,6 +29,9 @@ struct CheckpointTensor {
   /// The shape of a tensor without a layout, outermost dimension first, if the file says it. It counts
   /// elements, also of types with several in a byte.
   std::optional<std::vector<std::uint64_t>> shape = std::nullopt;
+  /// For quantised numbers, and for the tensor of their scales, the end of the latter's name: "_scale_inv".
+  /// "" for other tensors.
+  std::string_view scales = {};
 };
 
 /// The tensors of a file, or of all files of a set.

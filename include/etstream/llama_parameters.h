@@ -34,7 +34,8 @@ struct LlamaParameters {
 /// first file. Returns nothing for tensors of other names, and if there is no config.json or it has no
 /// model_type. Errors: kCorrupt for a config.json that is not JSON or lacks a value that is needed;
 /// kUnsupported for a model that ExecuTorch's Transformer would compute in another way: another activation,
-/// other RoPE than Llama 3's, other biases than Qwen2's, windows shorter than a sequence; those of reading.
+/// other RoPE than Llama 3's, other biases than Qwen2's, windows shorter than a sequence; for quantised
+/// weights, whose scales are not applied; those of reading.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::optional<LlamaParameters>> llama_parameters(
     const Checkpoint& checkpoint);
 

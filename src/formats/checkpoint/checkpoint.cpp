@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/try.h"
+#include "formats/checkpoint/checkpoint_folder.h"
 #include "formats/checkpoint/weight_sets.h"
 
 namespace etstream {
@@ -17,6 +18,7 @@ Checkpoint checkpoint_of(GivenWeights given) {
     out.files.push_back(std::move(file.path));
     std::ranges::move(file.tensors, std::back_inserter(out.tensors));
   }
+  note_scales(out.tensors);
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include "core/base/try.h"
 #include "core/layout/same_bytes.h"
 #include "etstream/checkpoint.h"
+#include "formats/checkpoint/checkpoint_folder.h"
 #include "formats/safetensors/safetensors.h"
 #include "formats/tensor/converted_floats.h"
 #include "formats/tensor/dimensions.h"
@@ -78,14 +79,21 @@ Result<void> convert(Checkpoint& checkpoint, const std::vector<DtypeRule>& rules
       // "*" stands for all tensors, even if there are none.
       if (rule.glob != "*" && std::ranges::none_of(checkpoint.tensors, matches)) return no_match(rule.glob);
     }
-    // Tensors that share their bytes share the converted ones too.
-    std::map<std::tuple<SourcePlace, ScalarType, ScalarType>, ByteSource> converted;
-    for (CheckpointTensor& tensor : checkpoint.tensors) {
-      if (!tensor.layout || !is_floating_point(tensor.layout->scalar_type)) continue;
+    // Returns the rule by which a tensor gets another type, or null.
+    const auto rule_of = [&](const CheckpointTensor& tensor) -> const DtypeRule* {
+      if (!tensor.layout || !is_floating_point(tensor.layout->scalar_type)) return nullptr;
       const auto rule = std::find_if(rules.rbegin(), rules.rend(), [&](const DtypeRule& candidate) {
         return matches_glob(candidate.glob, tensor.name);
       });
-      if (rule == rules.rend() || rule->type == tensor.layout->scalar_type) continue;
+      return rule == rules.rend() || rule->type == tensor.layout->scalar_type ? nullptr : &*rule;
+    };
+    ETSTREAM_TRY(
+        refuse_quantised(checkpoint, [&](const auto& tensor) { return rule_of(tensor) != nullptr; }));
+    // Tensors that share their bytes share the converted ones too.
+    std::map<std::tuple<SourcePlace, ScalarType, ScalarType>, ByteSource> converted;
+    for (CheckpointTensor& tensor : checkpoint.tensors) {
+      const DtypeRule* const rule = rule_of(tensor);
+      if (!rule) continue;
       const auto [there, is_new] =
           converted.try_emplace({tensor.data.place(), tensor.layout->scalar_type, rule->type});
       if (is_new) {
@@ -106,6 +114,7 @@ Result<Checkpoint> join(std::vector<Checkpoint> checkpoints) {
       std::ranges::move(checkpoint.files, std::back_inserter(out.files));
       std::ranges::move(checkpoint.tensors, std::back_inserter(out.tensors));
     }
+    note_scales(out.tensors);  // those in another file, too
     return out;
   });
 }

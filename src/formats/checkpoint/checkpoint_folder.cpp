@@ -23,11 +23,33 @@ namespace {
 namespace fs = std::filesystem;
 using Kind = JsonReader::Kind;
 
+/// Takes the value of a member if it says how the weights are quantised.
+Result<bool> read_quantisation(JsonReader& json, std::string_view key, ModelConfig& out) {
+  const bool is_quantisation = key == "quantization_config" || key == "compression_config";
+  if (!is_quantisation || json.next().kind != Kind::kObject) return false;
+  ETSTREAM_TRY(json.members([&](std::string_view inner) -> Result<void> {
+    const JsonTape::Value value = json.take();
+    if (out.quantised_by.empty()) out.quantised_by = "no quant_method";
+    if (inner == "quant_method" && value.kind == Kind::kString) out.quantised_by = value.string;
+    return {};
+  }));
+  return true;
+}
+
 Result<void> read_members(JsonReader& json, ModelConfig& out) {
   if (json.next().kind != Kind::kObject) return {};
   std::uint32_t hidden_size = 0;
   std::uint32_t heads = 0;
   ETSTREAM_TRY(json.members([&](std::string_view key) -> Result<void> {
+    ETSTREAM_ASSIGN(const bool is_taken, read_quantisation(json, key, out));
+    if (is_taken) return {};
+    if (key == "text_config" && json.next().kind == Kind::kObject) {
+      return json.members([&](std::string_view inner) -> Result<void> {
+        ETSTREAM_ASSIGN(const bool is_taken_there, read_quantisation(json, inner, out));
+        if (!is_taken_there) json.take();
+        return {};
+      });
+    }
     const JsonTape::Value value = json.take();
     if (value.kind == Kind::kString) {
       if (key == "model_type") out.model_type = value.string;
@@ -96,7 +118,77 @@ Result<Candidates> candidates_in(const std::string& folder, const OpenFile& open
   return out;
 }
 
+/// The ends of the names of quantised numbers and of their scales, behind what both begin with: of FP8, GPTQ,
+/// AWQ, bitsandbytes, compressed-tensors, MXFP4, HQQ, quanto and torchao.
+struct ScaledNames {
+  std::string_view numbers;
+  std::string_view scales;
+};
+constexpr ScaledNames kScaledNames[] = {
+    {"", "_scale_inv"},   {"", "_scale"},        {"", "_scales"},        {"", ".absmax"},
+    {"weight", "scale"},  {"weight", "scales"},  {"weight", "SCB"},      {"qweight", "scales"},
+    {"W_q", "scale"},     {"_packed", "_scale"}, {"_blocks", "_scales"}, {"._data", "._scale"},
+    {"_qdata", "_scale"},
+};
+
+bool is_plain_float(const CheckpointTensor& tensor) {
+  return tensor.layout && is_floating_point(tensor.layout->scalar_type) &&
+         item_size(tensor.layout->scalar_type) > 1;
+}
+
 }  // namespace
+
+void note_scales(std::vector<CheckpointTensor>& tensors) {
+  std::vector<std::pair<std::string_view, CheckpointTensor*>> numbers;  // by name
+  for (CheckpointTensor& tensor : tensors) {
+    if (!is_plain_float(tensor)) numbers.emplace_back(tensor.name, &tensor);
+  }
+  std::ranges::sort(numbers);
+  for (CheckpointTensor& tensor : tensors) {
+    for (const ScaledNames& ends : kScaledNames) {
+      if (!tensor.name.ends_with(ends.scales)) continue;
+      const std::string name =
+          tensor.name.substr(0, tensor.name.size() - ends.scales.size()).append(ends.numbers);
+      auto found = std::ranges::lower_bound(numbers, name, {}, &decltype(numbers)::value_type::first);
+      for (; found != numbers.end() && found->first == name; ++found) {
+        found->second->scales = tensor.scales = ends.scales;
+      }
+    }
+  }
+}
+
+Result<void> refuse_quantised(const Checkpoint& checkpoint,
+                              const std::function<bool(const CheckpointTensor&)>& concerns) {
+  const CheckpointTensor* scaled = nullptr;
+  bool concerns_any = false;
+  bool has_scales = false;
+  for (const CheckpointTensor& tensor : checkpoint.tensors) {
+    has_scales = has_scales || !tensor.scales.empty();
+    if (!concerns(tensor)) continue;
+    concerns_any = true;
+    if (!scaled && !tensor.scales.empty()) scaled = &tensor;
+  }
+  if (!scaled && (has_scales || !concerns_any)) return {};
+  std::set<std::string> folders;
+  for (const std::string& file : checkpoint.files) folders.insert(folder_of(file));
+  std::optional<Error> error;
+  for (const std::string& folder : folders) {
+    ETSTREAM_ASSIGN(const ModelConfig config, read_model_config(folder));
+    if (config.quantised_by.empty() || error) continue;
+    error = error_in(ErrorCode::kUnsupported, config.path,
+                     "says that the weights are quantised by {}, and etstream does not apply their scales",
+                     quote(config.quantised_by));
+  }
+  if (!error && scaled) {
+    error = error_in(ErrorCode::kUnsupported, scaled->data.name(),
+                     "tensor {} is part of a quantised weight, as a name with {} says, and etstream does not "
+                     "apply its scales",
+                     quote(scaled->name), quote(scaled->scales));
+  }
+  if (!error) return {};
+  return with_advice(std::move(*error),
+                     {"save the model dequantised first, or keep names and types as they are"});
+}
 
 bool is_file(const std::string& path) {
   std::error_code ignored;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The folder of a checkpoint: its config.json, and its weights.
+// The folder of a checkpoint: its config.json, and its weights, which may be quantised.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,11 +34,20 @@ struct ModelConfig {
   /// The number of rows of a query or key projection that make up a head: "head_dim", or "hidden_size" over
   /// "num_attention_heads"; nothing if the file does not say.
   std::optional<std::uint32_t> head_dim;
+  std::string quantised_by;  // "quant_method" of "quantization_config": "fp8"; "" where there is none
 };
 
 /// Reads `folder`config.json, if it exists; `folder` ends with '/' or is "". Errors: kCorrupt for a file that
 /// is not JSON; those of reading.
 [[nodiscard]] Result<ModelConfig> read_model_config(const std::string& folder);
+
+/// Notes the scales of quantised numbers, by the names of tensors: see CheckpointTensor::scales.
+void note_scales(std::vector<CheckpointTensor>& tensors);
+/// Refuses tensors that are nothing without their scales, among those that `concerns` is true for: those with
+/// noted scales, and, if none are noted, all where config.json beside a file says that it is quantised.
+/// Error: kUnsupported; those of reading config.json.
+[[nodiscard]] Result<void> refuse_quantised(const Checkpoint& checkpoint,
+                                            const std::function<bool(const CheckpointTensor&)>& concerns);
 
 /// Returns the files that `folder` stands for: one file, an index, or the files of a set. Prefers what
 /// transformers loads from a folder: the file that config.json names, model.safetensors, its index,

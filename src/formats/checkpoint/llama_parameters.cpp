@@ -271,6 +271,7 @@ Result<std::optional<LlamaParameters>> llama_parameters(const Checkpoint& checkp
     LlamaParameters out{type, {}, {}};
     const auto* const model = std::ranges::find(kKnownModels, type, &KnownModel::type);
     if (model != kKnownModels.end()) {
+      ETSTREAM_TRY(refuse_quantised(checkpoint, [](const auto&) { return true; }));
       ETSTREAM_ASSIGN(out.json, Parameters(config, *model).run());
       out.unknown = std::move(config.unknown);
     }

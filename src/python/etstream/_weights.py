@@ -66,7 +66,8 @@ def plan_tensor_data(
         format: "ptd", or "safetensors", byte for byte as the safetensors library writes it.
 
     Raises:
-        UnsupportedError: a file is of another kind; the format does not have a tensor's type.
+        UnsupportedError: a file is of another kind; the format does not have a tensor's type; numbers are quantised,
+            and would be without their scales.
         CorruptError: a file is damaged.
         InvalidArgumentError: two tensors of one name differ; a dtype is not floating-point; rules can't be followed.
         NoSuchFileError: a file is not there.

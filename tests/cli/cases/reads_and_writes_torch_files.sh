@@ -33,7 +33,7 @@ rm model/params.json
 model gemma
 try etstream ptd model --to pth -o model/out.pth
 for members in '"use_sliding_window":true' '"layer_types":["full_attention","sliding_attention"]' '"rms_norm_eps":"1e-5"' \
-  '"rope_scaling":{"rope_type":"default","mrope_section":[1]}'; do
+  '"rope_scaling":{"rope_type":"default","mrope_section":[1]}' '"quantization_config":{"quant_method":"gptq"}'; do
   model qwen2 ",$members"
   try etstream ptd model --to pth -o model/out.pth
 done
@@ -44,6 +44,11 @@ try etstream ptd model --to pth -o model/out.pth
 ls model
 model mistral ',"sliding_window":4096,"max_position_embeddings":4096,"logit_scale":2,"tie_word_embeddings":true'
 try etstream ptd model --to pth -o model/out.pth
+# Quantised numbers are copied with their scales, and become no others without them.
+checkpoint scaled.safetensors '{"w.weight":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]},"w.weight_scale_inv":{"dtype":"F32","shape":[],"data_offsets":[4,8]}}' abcdefgh
+try etstream ptd scaled.safetensors -o scaled.ptd
+try etstream ptd scaled.safetensors --dtype bf16 --only w.weight -o never
+try etstream ptd scaled.safetensors --map llama -o never
 printf '\x80\x04\x95\0\0\0\0\0\0\0\0.' >plain.pth
 try etstream verify plain.pth
 cp out.pth damaged.pth

@@ -46,6 +46,9 @@ class Renaming {
 
   Result<RenameReport> run() {
     ETSTREAM_TRY(check_models());
+    if (rules_.is_ready_made || std::ranges::any_of(rules_.rules, cuts)) {
+      ETSTREAM_TRY(refuse_quantised(checkpoint_, [](const auto&) { return true; }));
+    }
     RenameReport report;
     for (const CheckpointTensor& tensor : checkpoint_.tensors) {
       known_ = known_name(tensor);
@@ -73,6 +76,11 @@ class Renaming {
   /// Returns the name that rules are for.
   std::string known_name(const CheckpointTensor& tensor) const {
     return rules_.is_ready_made ? name_without_wrappers(tensor.name) : tensor.name;
+  }
+
+  /// Returns whether a rule moves rows, which may then be apart from their scales.
+  static bool cuts(const RenameRule& rule) {
+    return rule.splits || std::ranges::any_of(rule.targets, &RenameTarget::interleave_rope);
   }
 
   /// Refuses rules that apply to nothing. Ready-made ones have to apply to a tensor of a layer, unless they

@@ -181,6 +181,47 @@ TEST_CASE("floating-point tensors are converted by the last rule that they match
         containing("kNotFound: no tensor's name matches 'b*'"));
 }
 
+TEST_CASE("numbers that have their scales beside them are not converted without them") {
+  struct Row {
+    std::string numbers;
+    std::string scales;
+    bool are_scaled = true;
+  };
+  const auto bytes = source_of("12345678");
+  for (const Row& row : std::vector<Row>{{"w.weight", "w.weight_scale_inv"},
+                                         {"w.weight", "w.weight_scale"},
+                                         {"w.weight", "w.weight.absmax"},
+                                         {"w.weight", "w.SCB"},
+                                         {"w.weight", "w.scale"},
+                                         {"w.qweight", "w.scales"},
+                                         {"w.weight_packed", "w.weight_scale"},
+                                         {"e.up_blocks", "e.up_scales"},
+                                         {"e.up", "e.up_scale_inv"},
+                                         {"w.W_q", "w.scale"},
+                                         {"w.weight._data", "w.weight._scale"},
+                                         {"w._weight_qdata", "w._weight_scale"},
+                                         {"w.weight", "v.weight_scale", false},
+                                         {"w.bias", "w.scale", false}}) {
+    CAPTURE(row.numbers);
+    CAPTURE(row.scales);
+    Checkpoint checkpoint;
+    checkpoint.tensors = {
+        {row.numbers, "F8_E4M3", TensorLayout{ScalarType::kFloat8E4M3FN, {8}, {0}}, bytes},
+        {row.scales, "F32", TensorLayout{ScalarType::kFloat32, {2}, {0}}, bytes},
+        {"plain", "F32", TensorLayout{ScalarType::kFloat32, {2}, {0}}, bytes},
+    };
+    Checkpoint joined = join({checkpoint}).value();
+    CHECK(error_of(convert(joined, {{"plain", ScalarType::kBFloat16}})) == "no error");
+    REQUIRE(select(joined, {row.numbers, "plain"}));
+    CHECK(convert(joined, {{"*", ScalarType::kBFloat16}}).has_value() != row.are_scaled);
+    checkpoint.tensors[0] =
+        checkpoint.tensors[2];  // floating-point numbers of a usual type mean what they say
+    checkpoint.tensors[0].name = row.numbers;
+    joined = join({checkpoint}).value();
+    CHECK(error_of(convert(joined, {{"*", ScalarType::kBFloat16}})) == "no error");
+  }
+}
+
 TEST_CASE("a checkpoint that is written as safetensors is read again, by name") {
   Checkpoint checkpoint;
   checkpoint.tensors = {bytes_tensor("b", "345"), bytes_tensor("a", "12")};

@@ -124,6 +124,7 @@ TEST_CASE("counts that are none, and members that no Transformer of ExecuTorch's
        "expected rope_scaling or rope_parameters, found both"},
       {R"("max_position_embeddings": 4096, "rope_scaling": {"rope_type": "llama3", "factor": 2})",
        "has another original_max_position_embeddings than 8192"},
+      {R"("quantization_config": {"quant_method": "awq"})", "says that the weights are quantised by 'awq'"},
       {R"("rope_scaling": {"type": "linear"})", "has RoPE that is scaled by 'linear'"},
       {scaled("\"low_freq_factor\": 2"), "has another low_freq_factor than 1"},
       {scaled("\"original_max_position_embeddings\": 4096"),
