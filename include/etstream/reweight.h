@@ -56,7 +56,7 @@ struct ReweightingPlan {
 /// them; writing reads these once more. For `warn` it reads tensors of both that no payload has. Memory: as
 /// of explain(). Errors: those of explain(); kUnsupported for a payload that the old checkpoint does not
 /// explain; kInvalidArgument for a tensor that the new checkpoint lacks, or has in another shape; for a
-/// payload that may be several tensors which differ now; for two payloads that would have the same key, as an
+/// payload whose ways give different bytes now; for two payloads that would have the same key, as an
 /// export would store them once.
 [[nodiscard]] ETSTREAM_EXPORT Result<ReweightingPlan> plan(const Reweighting& description);
 

@@ -43,7 +43,7 @@ struct PayloadOrigin {
   bool are_scales = false;   // of integers in another payload
   /// The tensors whose bytes follow one another in it. Empty if none are known to be behind it.
   std::vector<TensorOrigin> tensors;
-  /// The other tensors that would give the same bytes, by the same steps.
+  /// The other tensors in ways to the same bytes.
   std::vector<std::string> equals;
   std::string
       constant;  // why no weights are behind it: "the number 0 everywhere", "cosines of positions"; or empty
@@ -70,7 +70,7 @@ struct WeightOrigins {
 /// sequence, a mask or a table of cosines or sines of positions needs no weights. What other backends
 /// compiled is not explained.
 ///
-/// Reads the checkpoint and the files about twice. Memory: 8 MiB, 500 bytes a payload, and 200 bytes for each
+/// Reads the checkpoint and the files about twice. Memory: 8 MiB, 500 bytes a payload, and 16 bytes for each
 /// tensor and way that was tried. Errors: kNotFound for a key that neither the program nor `weights` have;
 /// kCorrupt for a reference that can't be followed, and for weights that do not fit the program, as verify()
 /// of program_weights.h finds; kUnsupported for a key that two of the files have; kIo.

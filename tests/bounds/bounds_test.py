@@ -72,7 +72,10 @@ WRITERS = {
         "ptd --dtype": ["ptd", "FILE", "--dtype", "float16", "-o", "OUT"],
         "ptd --split-max-size": ["ptd", "FILE", "--split-max-size", "100M", "-o", "OUT"],
     },
-    ".safetensors": {"ptd": ["ptd", "FILE", "-o", "OUT"]},
+    ".safetensors": {
+        "ptd": ["ptd", "FILE", "-o", "OUT"],
+        "explain": ["explain", "EXAMPLE", "--by", "FILE"],
+    },
     ".pt2": {"ptd": ["ptd", "FILE", "-o", "OUT"]},
 }
 COMPILE = {"compile": ["compile", "SCHEMA", "FILE", "-o", "OUT"]}

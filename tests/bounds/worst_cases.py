@@ -294,6 +294,17 @@ def header_of_tensors(size: int) -> bytes:
     return struct.pack("<Q", len(header)) + header
 
 
+def norms_of_one_width(size: int) -> bytes:
+    """Returns batch norms that may each belong to all others' tensors, and to the bias of the examples' model."""
+    rows, data = {}, b""
+    for i in range(size // 450):
+        for name in ("running_mean", "running_var", "weight", "bias"):
+            rows[f"{i:x}.{name}"] = {"dtype": "F32", "shape": [8], "data_offsets": [len(data), len(data) + 32]}
+            data += struct.pack("<8f", *(0.5 + (i * 8 + k) % 997 / 997 for k in range(8)))
+    header = json.dumps(rows, separators=(",", ":")).encode()
+    return struct.pack("<Q", len(header)) + header + data
+
+
 def program_that_is_mostly_a_delegate(size: int) -> bytes:
     """Returns a program that is no worst case, but that any backend makes of a large model: its data is not shared, and
     much larger than the flatbuffer."""
@@ -360,6 +371,7 @@ KINDS: dict[str, Callable[[int], bytes]] = {
     "equal_keys.json": equal_keys,
     "backward_keys.json": backward_keys,
     "header_of_tensors.safetensors": header_of_tensors,
+    "norms_of_one_width.safetensors": norms_of_one_width,
 }
 
 # The kinds that a test of its own has.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import json
+import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -308,6 +309,38 @@ def test_a_program_of_another_checkpoint_is_refused(
     mistaken = Export(old.program, None, new.checkpoint)
     message = f"{re.escape(str(new.checkpoint))}: expected tensors that give .*, found none that give its bytes"
     assert_refused(etstream, mistaken, new.checkpoint, tmp_path, message)
+
+
+def related(model: nn.Module) -> nn.Module:
+    """Makes some tensors equal, negated or permuted ones of others of their shape."""
+    choose = random.Random(0)
+    by_shape: dict[torch.Size, list[torch.Tensor]] = {}
+    for name, tensor in model.state_dict().items():
+        others = by_shape.setdefault(tensor.shape, [])
+        change = choose.choice([torch.clone, torch.neg, lambda x: x.flip(0), lambda x: x.transpose(0, -1)])
+        made = change(choose.choice(others)) if others and choose.random() < 0.6 else tensor
+        if tensor.is_floating_point() and made.shape == tensor.shape:
+            tensor.copy_(made.abs() if name.endswith("running_var") else made.clone())
+            others.append(tensor)
+    return model
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_tensors_that_have_been_related_are_right_or_refused(
+    name: str, exported: Callable[[str, int], Export], etstream: Etstream, tmp_path: Path
+) -> None:
+    model, inputs, recipe = EXPORTS[name]
+    old, new = (export(tmp_path / str(i), related(filled(model(), i)), inputs, recipe) for i in (OLD, NEW))
+    assert_same_files(reweight(etstream, old, new.checkpoint, tmp_path), new, "related in both")
+    other, outputs = exported(name, NEW), ["-o", tmp_path / "other.pte", "--weights-to", tmp_path / "other.ptd"]
+    files = [old.program, *([old.weights] if old.weights else [])]
+    checkpoints = ["--was", old.checkpoint, "--now", other.checkpoint]
+    outcome = etstream.attempt("reweight", *files, *checkpoints, *outputs[: 2 * len(files)])
+    if outcome.code == 0:
+        program, weights = tmp_path / "other.pte", tmp_path / "other.ptd"
+        assert_same_files(Export(program, weights if old.weights else None, other.checkpoint), other, name)
+    else:
+        assert "which were equal and differ now" in outcome.stderr, outcome.stderr
 
 
 @pytest.mark.parametrize("recipe", [portable, xnnpack, quantized])

@@ -6,10 +6,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -40,28 +42,6 @@ Result<std::vector<std::uint32_t>> head_dims_of(const Checkpoint& checkpoint) {
   return std::vector<std::uint32_t>{128, 64, 96, 80, 256, 32, 48, 112, 192, 16, 8};
 }
 
-/// Compares names with the numbers in them as numbers: "layers.2" is before "layers.10".
-bool is_before(std::string_view a, std::string_view b) {
-  const auto digits = [](std::string_view text) {
-    return std::min(text.find_first_not_of("0123456789"), text.size());
-  };
-  while (!a.empty() && !b.empty()) {
-    const std::size_t in_a = digits(a);
-    const std::size_t in_b = digits(b);
-    if (in_a != 0 && in_b != 0) {
-      if (in_a != in_b) return in_a < in_b;
-      if (const int order = a.compare(0, in_a, b, 0, in_b); order != 0) return order < 0;
-      a.remove_prefix(in_a);
-      b.remove_prefix(in_b);
-    } else {
-      if (a.front() != b.front()) return a.front() < b.front();
-      a.remove_prefix(1);
-      b.remove_prefix(1);
-    }
-  }
-  return a.size() < b.size();
-}
-
 class Explainer {
  public:
   Explainer(std::vector<WeightPayload> payloads, const Checkpoint& checkpoint,
@@ -77,27 +57,21 @@ class Explainer {
     for (const ExplainedPayload& each : out_) {
       if (each.payload.scales) out_[*each.payload.scales].payload.are_scales = true;
     }
-    for (std::size_t i = 0; i < out_.size(); ++i) {
-      if (!is_searched(out_[i].payload)) continue;
-      const auto scales = out_[i].payload.scales;
-      ETSTREAM_ASSIGN(out_[i].steps,
-                      search_.find(out_[i].payload, scales ? &out_[*scales].payload : nullptr));
+    for (ExplainedPayload& each : out_) {
+      const WeightPayload& payload = each.payload;
+      if (payload.are_scales || payload.is_opaque || payload.is_calibrated || is_bias(payload)) continue;
+      const auto scales = payload.scales;
+      ETSTREAM_ASSIGN(each.pieces, search_.find(payload, scales ? &out_[*scales].payload : nullptr));
     }
     ETSTREAM_TRY(explain_scales());
     for (ExplainedPayload& each : out_) {
-      if (!each.payload.bias_of) continue;
-      const ExplainedPayload& weights = out_[*each.payload.bias_of];
-      if (is_quantized_bias(each.payload)) {
-        ETSTREAM_TRY(explain_bias(each));
-      } else if (!weights.steps.empty() && each.steps.size() > 1) {
-        std::vector<WeightSteps> kept;
-        std::ranges::copy_if(each.steps, std::back_inserter(kept),
-                             [&](const WeightSteps& way) { return has_norm_of(weights, way.front()); });
-        if (!kept.empty()) each.steps = std::move(kept);
-      }
+      if (is_bias(each.payload)) ETSTREAM_TRY(explain_bias(each));
     }
-    ETSTREAM_TRY(choose_among_equals());
-    for (ExplainedPayload& each : out_) ETSTREAM_TRY(explain_without_weights(each));
+    for (ExplainedPayload& each : out_) {
+      keep_ways(each.pieces, each.payload.data.size());
+      const bool is_named = take_tensors_of_names(each);
+      ETSTREAM_TRY(explain_without_weights(each, is_named));
+    }
     std::size_t described = 0;
     for (ExplainedPayload& each : out_) {
       if (!each.is_explained() && ++described <= kMostDescribed) ETSTREAM_TRY(find_nearest(each));
@@ -106,112 +80,137 @@ class Explainer {
   }
 
  private:
-  /// Returns whether a way to a bias has the batch norm of the way to its weights, or none as that has none.
-  static bool has_norm_of(const ExplainedPayload& weights, const TensorSteps& bias) {
-    const auto norm_of = [](const TensorSteps& way) -> const NormStep* {
-      for (const WeightStep& step : way.steps) {
-        if (const auto* const norm = std::get_if<NormStep>(&step)) return norm;
-      }
-      return nullptr;
-    };
-    const NormStep* const of_weights = norm_of(weights.steps.front().front());
-    const NormStep* const of_bias = norm_of(bias);
-    if (of_weights == nullptr || of_bias == nullptr) return of_weights == of_bias;
-    if (of_weights->mean != of_bias->mean || of_weights->epsilon != of_bias->epsilon) return false;
-    if (of_weights->part == NormStep::Part::kAsConvolution)
-      return of_bias->part == NormStep::Part::kBiasOfConvolution;
-    const auto& layout = weights.payload.layout;
-    const bool is_linear = layout && layout->sizes.size() == 2;
-    return of_bias->part == (is_linear ? NormStep::Part::kLinearBias : NormStep::Part::kBias);
+  /// Returns whether the program has a payload as the bias of some weights alone.
+  static bool is_bias(const WeightPayload& payload) {
+    return !payload.bias_of.empty() && payload.bias_of.size() == payload.uses;
   }
 
-  /// Returns whether a payload is explained by itself, and not by others.
-  static bool is_searched(const WeightPayload& payload) {
-    return !payload.are_scales && !payload.is_opaque && !payload.is_calibrated && !is_quantized_bias(payload);
-  }
-
-  static bool is_quantized_bias(const WeightPayload& payload) {
-    return payload.bias_of && payload.input_scale && payload.layout &&
-           payload.layout->scalar_type == ScalarType::kInt32;
-  }
-
-  /// Explains integers of 32 bits, and their scales, by the scales of the weights and of the input, which
-  /// stays as it was calibrated.
+  /// Explains a bias by what explains the weights of each of its uses: one behind a batch norm has the rest
+  /// of that. Integers of 32 bits, and their scales, follow from the scales of the weights and that of the
+  /// input, which stays as it was calibrated.
   Result<void> explain_bias(ExplainedPayload& bias) {
-    const ExplainedPayload& weights = out_[*bias.payload.bias_of];
-    const auto scales =
-        weights.steps.empty() ? std::nullopt : scales_of(weights.steps.front(), ScalarType::kFloat32);
-    if (!scales) return {};
-    QuantizeBiasStep step{*scales, *bias.payload.input_scale};
-    const std::uint64_t channels = bias.payload.data.size() / sizeof(std::int32_t);
-    for (TensorSteps& way : search_.biases(channels)) {
-      if (!has_norm_of(weights, way)) continue;
-      ETSTREAM_TRY(search_.count_try());
-      way.steps.emplace_back(step);
-      const auto made = take_steps(search_.tensors(), way);
-      // A tensor that allows no such steps gives no bias.
-      if (!made && made.error().code == ErrorCode::kInvalidArgument) continue;
-      if (!made) return made.error();
-      ETSTREAM_ASSIGN(const bool same, same_bytes(*made, bias.payload.data));
-      if (same) bias.steps.push_back({std::move(way)});
+    if (!bias.payload.layout) return {};
+    const ScalarType type = bias.payload.layout->scalar_type;
+    bool may_have_no_norm = false;
+    std::set<std::pair<std::size_t, float>> seen;
+    for (const BiasUse& use : bias.payload.bias_of) {
+      if (!seen.emplace(use.filter, use.input_scale.value_or(0)).second) continue;
+      const ExplainedPayload& weights = out_[use.filter];
+      const bool is_quantized = use.input_scale && type == ScalarType::kInt32;
+      const auto scales = scales_of(one_way(weights.pieces), ScalarType::kFloat32);
+      if (is_quantized && (weights.pieces.empty() || !scales)) continue;
+      const std::uint64_t channels = bias.payload.data.size() / item_size(type);
+      may_have_no_norm |= !is_quantized && (weights.pieces.empty() || has_way_without_norm(weights.pieces));
+      for (TensorSteps& way : search_.biases(weights.payload, weights.pieces, channels)) {
+        if (is_quantized) {
+          way.steps.emplace_back(QuantizeBiasStep{*scales, *use.input_scale});
+        } else if (norm_in(way) == nullptr) {
+          continue;  // which is found below
+        } else if (type != ScalarType::kFloat32) {
+          way.steps.emplace_back(CastStep{type});
+        }
+        ETSTREAM_TRY(search_.count_try());
+        ETSTREAM_TRY(search_.add_if_same(bias.payload, nullptr, 0, std::move(way), bias.pieces));
+      }
     }
-    if (bias.steps.empty() || !bias.payload.scales) return {};
+    if (may_have_no_norm) {
+      ETSTREAM_ASSIGN(const auto found, search_.find(bias.payload, nullptr, false));
+      bias.pieces.insert(bias.pieces.end(), found.begin(), found.end());
+    }
+    if (bias.pieces.empty() || !bias.payload.scales) return {};
     ExplainedPayload& own = out_[*bias.payload.scales];
-    step.are_scales = true;
-    for (const WeightSteps& way : bias.steps) {
-      WeightSteps of_scales = way;
-      of_scales.front().steps.back() = step;
-      ETSTREAM_ASSIGN(const ByteSource made, take_steps(search_.tensors(), of_scales));
-      ETSTREAM_ASSIGN(const bool same, same_bytes(made, own.payload.data));
-      if (same) own.steps.push_back(std::move(of_scales));
+    for (const WeightPiece& piece : bias.pieces) {
+      TensorSteps steps = piece.steps;
+      auto* const step = steps.steps.empty() ? nullptr : std::get_if<QuantizeBiasStep>(&steps.steps.back());
+      if (step == nullptr) continue;
+      step->are_scales = true;
+      ETSTREAM_TRY(search_.add_if_same(own.payload, nullptr, 0, std::move(steps), own.pieces));
     }
-    if (own.steps.empty()) bias.steps.clear();
+    keep_ways(own.pieces, own.payload.data.size());
+    if (own.pieces.empty()) bias.pieces.clear();
     return {};
   }
 
-  /// Sets the steps of `scales` to those that give the scales of `integers`.
-  static void take_scales(const ExplainedPayload& integers, ExplainedPayload& scales) {
-    for (const WeightSteps& steps : integers.steps) {
-      auto own = scales_of(steps, scales.payload.layout->scalar_type);
-      if (own) scales.steps.push_back(*std::move(own));
-    }
+  static bool has_way_without_norm(const std::vector<WeightPiece>& pieces) {
+    return std::ranges::any_of(pieces,
+                               [](const WeightPiece& piece) { return norm_in(piece.steps) == nullptr; });
+  }
+
+  static bool is_quantized(const WeightPiece& piece) {
+    return scales_of(piece, ScalarType::kFloat32).has_value();
   }
 
   /// Explains scales by what explains their integers. Integers without their scales are not explained.
   Result<void> explain_scales() {
     for (ExplainedPayload& each : out_) {
-      if (each.steps.empty() || !scales_of(each.steps.front(), ScalarType::kFloat32)) continue;
+      if (std::ranges::none_of(each.pieces, is_quantized)) continue;
       if (each.payload.scales) {
-        take_scales(each, out_[*each.payload.scales]);
+        ETSTREAM_TRY(take_scales(each, out_[*each.payload.scales]));
       } else {
-        ETSTREAM_ASSIGN(const bool found, find_scales(each));
-        if (!found) each.steps.clear();
+        ETSTREAM_TRY(find_scales(each));
       }
     }
     return {};
   }
 
-  /// Looks for the scales among the payloads of floating-point numbers.
-  Result<bool> find_scales(ExplainedPayload& integers) {
-    for (const ScalarType type :
-         {ScalarType::kFloat32, ScalarType::kBFloat16, ScalarType::kFloat16, ScalarType::kFloat64}) {
-      ETSTREAM_ASSIGN(const ByteSource scales,
-                      take_steps(search_.tensors(), *scales_of(integers.steps.front(), type)));
-      ETSTREAM_ASSIGN(const auto* const known, floats_of(type, scales.size()));
-      if (known->empty()) continue;
-      ETSTREAM_ASSIGN(const ContentHash hash, hash_of(scales));
-      const auto found = known->find(hash);
-      if (found == known->end()) continue;
-      ExplainedPayload& own = out_[found->second];
-      own.steps.clear();
-      own.payload.are_scales = true;
-      take_scales(integers, own);
-      return true;
+  /// Adds to `scales` what of it the pieces of `integers` give. Returns these pieces.
+  Result<std::vector<WeightPiece>> take_scales(const ExplainedPayload& integers, ExplainedPayload& scales) {
+    std::vector<WeightPiece> with_scales;
+    std::vector<WeightPiece> found;
+    for (const WeightPiece& piece : integers.pieces) {
+      ETSTREAM_ASSIGN(auto own, search_.scales_in(scales.payload, integers.payload, piece));
+      if (!own) continue;
+      found.push_back(*std::move(own));
+      with_scales.push_back(piece);
     }
-    return false;
+    keep_ways(found, scales.payload.data.size());
+    scales.pieces.insert(scales.pieces.end(), found.begin(), found.end());
+    return with_scales;
   }
 
-  using ByHash = std::map<ContentHash, std::size_t>;
+  /// Looks for the scales of each way among the payloads of floating-point numbers, and drops ways that have
+  /// none.
+  Result<void> find_scales(ExplainedPayload& integers) {
+    const auto is_whole = [&](const WeightPiece& piece) {
+      return piece.size == integers.payload.data.size();
+    };
+    std::vector<WeightPiece> parts;
+    std::vector<WeightSteps> ways;
+    for (const WeightPiece& piece : integers.pieces) {
+      if (is_whole(piece)) {
+        ways.push_back({piece.steps});
+      } else {
+        parts.push_back(piece);
+      }
+    }
+    if (!parts.empty()) ways.push_back(one_way(parts));
+    std::set<std::size_t> places;
+    for (const WeightSteps& way : ways) {
+      for (const ScalarType type :
+           {ScalarType::kFloat32, ScalarType::kBFloat16, ScalarType::kFloat16, ScalarType::kFloat64}) {
+        const auto own = scales_of(way, type);
+        if (!own) break;
+        ETSTREAM_ASSIGN(const ByteSource scales, take_steps(search_.tensors(), *own));
+        ETSTREAM_ASSIGN(const auto* const known, floats_of(type, scales.size()));
+        if (known->empty()) continue;
+        ETSTREAM_ASSIGN(const ContentHash hash, hash_of(scales));
+        const auto [begin, end] = known->equal_range(hash);
+        for (auto each = begin; each != end; ++each) places.insert(each->second);
+      }
+    }
+    std::vector<WeightPiece> kept;
+    std::ranges::copy_if(integers.pieces, std::back_inserter(kept), std::not_fn(is_quantized));
+    for (const std::size_t place : places) {
+      ETSTREAM_ASSIGN(const auto pieces, take_scales(integers, out_[place]));
+      out_[place].payload.are_scales |= !pieces.empty();
+      kept.insert(kept.end(), pieces.begin(), pieces.end());
+    }
+    integers.pieces = std::move(kept);
+    keep_ways(integers.pieces, integers.payload.data.size());
+    return {};
+  }
+
+  using ByHash = std::multimap<ContentHash, std::size_t>;
 
   /// Returns the payloads of that type and size.
   Result<const ByHash*> floats_of(ScalarType type, std::uint64_t size) {
@@ -225,57 +224,54 @@ class Explainer {
     return &there->second;
   }
 
-  /// Takes one of several tensors that give a payload: the one of its name, or the one in its place, if as
-  /// many payloads as tensors have these bytes. If neither tells, all of them may be meant.
-  Result<void> choose_among_equals() {
-    std::map<std::pair<std::vector<std::size_t>, ContentHash>, std::vector<ExplainedPayload*>> groups;
-    for (ExplainedPayload& each : out_) {
-      std::vector<std::size_t> tensors;
-      for (const WeightSteps& steps : each.steps) tensors.push_back(steps.front().tensor);
-      std::ranges::sort(tensors,
-                        [&](std::size_t a, std::size_t b) { return is_before(name_of(a), name_of(b)); });
-      tensors.erase(std::unique(tensors.begin(), tensors.end()), tensors.end());
-      if (tensors.size() < 2) continue;
-      ETSTREAM_ASSIGN(const ContentHash hash, hash_of(each.payload.data));
-      groups[{std::move(tensors), hash}].push_back(&each);
+  /// Takes the tensors that a payload has the names of, if all its names are those of tensors that give it:
+  /// in their order, if they have its elements in that. Returns whether it did.
+  bool take_tensors_of_names(ExplainedPayload& each) const {
+    std::set<std::size_t> meant;
+    std::set<std::string_view> found;
+    const auto is_whole = [&](const WeightPiece& piece) { return piece.size == each.payload.data.size(); };
+    for (const WeightPiece& piece : each.pieces) {
+      const std::string& name = checkpoint_.tensors[piece.steps.tensor].name;
+      if (!is_whole(piece) || !each.payload.names.contains(name)) continue;
+      meant.insert(piece.steps.tensor);
+      found.insert(name);
     }
-    for (const auto& [group, payloads] : groups) {
-      const std::vector<std::size_t>& tensors = group.first;
-      for (std::size_t i = 0; i < payloads.size(); ++i) {
-        ExplainedPayload& each = *payloads[i];
-        auto chosen = std::ranges::find(tensors, each.payload.name,
-                                        [&](std::size_t tensor) { return name_of(tensor); });
-        if (chosen == tensors.end() && payloads.size() == tensors.size()) {
-          chosen = tensors.begin() + static_cast<std::ptrdiff_t>(i);
-        }
-        if (chosen == tensors.end()) continue;
-        each.equals = tensors;
-        std::erase(each.equals, *chosen);
-        std::erase_if(each.steps, [&](const WeightSteps& steps) { return steps.front().tensor != *chosen; });
-      }
+    if (found.empty() || found.size() != each.payload.names.size()) return false;
+    std::set<std::size_t> in_order;
+    for (const WeightPiece& piece : each.pieces) {
+      if (is_whole(piece) && is_in_order(piece)) in_order.insert(piece.steps.tensor);
     }
-    return {};
+    std::set<std::size_t> others;
+    std::erase_if(each.pieces, [&](const WeightPiece& piece) {
+      const std::size_t tensor = piece.steps.tensor;
+      const bool is_meant = is_whole(piece) && meant.contains(tensor);
+      if (!meant.contains(tensor)) others.insert(tensor);
+      return !is_meant || (in_order.contains(tensor) && !is_in_order(piece));
+    });
+    each.equals.assign(others.begin(), others.end());
+    return true;
   }
 
-  [[nodiscard]] const std::string& name_of(std::size_t tensor) const {
-    return checkpoint_.tensors[tensor].name;
+  static bool is_in_order(const WeightPiece& piece) {
+    return std::ranges::none_of(piece.steps.steps, [](const WeightStep& step) {
+      return std::holds_alternative<PermuteStep>(step) || std::holds_alternative<InterleaveRopeStep>(step);
+    });
   }
 
   /// Notes if no weights need to be behind a payload. Where a tensor has its bytes, that is noted for one
   /// number, zeros and ones alone.
-  Result<void> explain_without_weights(ExplainedPayload& each) {
+  Result<void> explain_without_weights(ExplainedPayload& each, bool is_named) const {
     const WeightPayload& payload = each.payload;
     if (payload.is_calibrated) each.constant = "calibrated with data";
     if (!payload.layout || payload.is_opaque || payload.is_of_nibbles || payload.is_calibrated ||
         payload.are_scales) {
       return {};
     }
-    if (!each.steps.empty()) {
+    if (!each.pieces.empty()) {
       ETSTREAM_ASSIGN(const bool may_be, may_be_no_weight(each.payload));
-      const bool is_named = checkpoint_.tensors[each.steps.front().front().tensor].name == each.payload.name;
       if (!may_be || is_named) return {};
     }
-    if (each.payload.bias_of || each.payload.integers) {
+    if (!each.payload.bias_of.empty() || each.payload.integers) {
       // Other numbers than zeros are weights, however few they are.
       const ByteSource& data = each.payload.data;
       ETSTREAM_ASSIGN(const bool are_zeros, same_bytes(data, ByteSource::zeros(data.size())));

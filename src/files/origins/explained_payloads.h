@@ -18,12 +18,12 @@ namespace etstream {
 
 struct ExplainedPayload {
   WeightPayload payload;
-  std::vector<WeightSteps> steps;    // all that may be meant, and give its bytes; empty if none do
-  std::vector<std::size_t> equals;   // tensors that give them too, and are not meant
+  std::vector<WeightPiece> pieces;   // of all ways to its bytes that may be meant; empty if there is none
+  std::vector<std::size_t> equals;   // tensors that give them too, and are not meant, as its name says
   std::string constant;              // why no weights need to be behind it, or empty
   std::vector<std::size_t> nearest;  // tensors like it, if nothing explains it
 
-  [[nodiscard]] bool is_explained() const noexcept { return !steps.empty() || !constant.empty(); }
+  [[nodiscard]] bool is_explained() const noexcept { return !pieces.empty() || !constant.empty(); }
 };
 
 /// Does what explain() does.

@@ -3,16 +3,22 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
-#include <optional>
+#include <set>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
+#include "core/base/content_hash.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/layout/same_bytes.h"
+#include "formats/tensor/converted_floats.h"
 
 namespace etstream {
 namespace {
@@ -20,10 +26,9 @@ namespace {
 constexpr std::uint64_t kProbe = 64;      // bytes
 constexpr std::size_t kMostPermuted = 4;  // dimensions of more than one element
 constexpr std::size_t kMostParts = 4096;  // that are joined
-// The most ways that are tried: so many for each tensor, and some more. Real exports took fewer than 64 for
-// each tensor and 4,096.
-constexpr std::uint64_t kMostTriesOfTensor = 256;
-constexpr std::uint64_t kFreeTries = std::uint64_t{1} << 16;
+// The most ways that are tried: so many for each tensor, and some more.
+constexpr std::uint64_t kMostTriesOfTensor = 128;
+constexpr std::uint64_t kFreeTries = std::uint64_t{1} << 18;
 
 constexpr std::string_view kInMemory = "the checkpoint";
 
@@ -70,6 +75,13 @@ std::vector<NormStep> find_norms(const std::vector<CheckpointTensor>& tensors) {
     const auto weight = by_name.find(module + "weight");
     const auto bias = by_name.find(module + "bias");
     if (variance == by_name.end() || weight == by_name.end() || bias == by_name.end()) continue;
+    const auto has_channels = [&, mean = mean](std::size_t place) {
+      return count_of(tensors[place]) == count_of(tensors[mean]);
+    };
+    if (count_of(tensors[mean]) == 0 || !has_channels(variance->second) || !has_channels(weight->second) ||
+        !has_channels(bias->second)) {
+      continue;
+    }
     NormStep norm{.mean = mean, .variance = variance->second, .weight = weight->second, .bias = bias->second};
     for (const float epsilon : kEpsilons) {
       norm.epsilon = epsilon;
@@ -79,17 +91,55 @@ std::vector<NormStep> find_norms(const std::vector<CheckpointTensor>& tensors) {
   return out;
 }
 
-/// Returns up to kProbe bytes from the beginning and, of a whole payload, from the middle.
-Result<std::string> probe(const ByteSource& source, bool is_whole) {
+/// Returns a hash of up to kProbe bytes from the beginning and, of a whole payload, from the middle.
+Result<std::uint64_t> probe(const ByteSource& source, bool is_whole) {
   const std::uint64_t size = std::min(kProbe, source.size());
-  std::string out(static_cast<std::size_t>(is_whole ? 2 * size : size), '\0');
-  const auto bytes = std::as_writable_bytes(std::span(out));
+  std::array<std::byte, 2 * kProbe> all{};
+  const auto bytes = std::span(all).first(static_cast<std::size_t>(is_whole ? 2 * size : size));
   ETSTREAM_TRY(source.read_at(0, bytes.first(static_cast<std::size_t>(size))));
   if (is_whole) {
     ETSTREAM_TRY(source.read_at(std::min(source.size() / 2, source.size() - size),
                                 bytes.subspan(static_cast<std::size_t>(size))));
   }
+  ContentHasher hasher;
+  hasher.update(bytes);
+  return std::bit_cast<std::array<std::uint64_t, 2>>(hasher.hash())[0];
+}
+
+Result<float> first_float(const ByteSource& floats) {
+  float out = 0;
+  ETSTREAM_TRY(floats.read_at(0, std::as_writable_bytes(std::span(&out, 1))));
   return out;
+}
+
+/// Returns the least and the largest number that the first element of `payload` may have been before it was
+/// cast or quantized.
+Result<std::pair<float, float>> range_of_first(const WeightPayload& payload, const WeightPayload* scales) {
+  constexpr float kMost = std::numeric_limits<float>::infinity();
+  const auto first_of = [](const WeightPayload& floats) -> Result<float> {
+    const ScalarType type = floats.layout->scalar_type;
+    ETSTREAM_ASSIGN(const ByteSource first, floats.data.slice(0, item_size(type)));
+    ETSTREAM_ASSIGN(const ByteSource converted, convert_floats(first, type, ScalarType::kFloat32));
+    return first_float(converted);
+  };
+  if (is_floating_point(payload.layout->scalar_type)) {
+    ETSTREAM_ASSIGN(const float number, first_of(payload));
+    const bool is_exact = payload.layout->scalar_type == ScalarType::kFloat32;
+    const float margin = is_exact ? 0 : std::abs(number) / 64 + 0x1p-14F;
+    return std::pair(number - margin, number + margin);
+  }
+  const bool is_scaled = scales != nullptr && scales->layout &&
+                         is_floating_point(scales->layout->scalar_type) && scales->data.size() != 0;
+  if (!is_scaled) return std::pair(-kMost, kMost);
+  ETSTREAM_ASSIGN(const float scale, first_of(*scales));
+  std::array<std::byte, 1> byte{};
+  ETSTREAM_TRY(payload.data.read_at(0, byte));
+  const auto bits = std::to_integer<std::uint8_t>(byte[0]);
+  const int integer = payload.is_of_nibbles ? (bits & 15) - 8 : std::bit_cast<std::int8_t>(bits);
+  // A bfloat16 scale is rounded, and the last integer stands for what is half a step beyond it.
+  const float margin = scale * (1 + static_cast<float>(std::abs(integer)) / 64);
+  return std::pair(static_cast<float>(integer) * scale - margin,
+                   static_cast<float>(integer) * scale + margin);
 }
 
 /// Returns `sizes` without those of 1.
@@ -192,7 +242,13 @@ OriginSearch::OriginSearch(const Checkpoint& checkpoint, std::vector<std::uint32
       tensors_(tensors_of(checkpoint.tensors)),
       head_dims_(std::move(head_dims)),
       norms_(find_norms(checkpoint.tensors)),
-      budget_(name_of(checkpoint, kInMemory), size_of(checkpoint)) {}
+      budget_(name_of(checkpoint, kInMemory), size_of(checkpoint)) {
+  for (std::uint32_t i = 0; i < norms_.size(); ++i) {
+    norms_of_channels_.emplace(count_of(checkpoint.tensors[norms_[i].mean]), i);
+    norms_of_tensors_.emplace(norms_[i].weight, i);
+    norms_of_tensors_.emplace(norms_[i].bias, i);
+  }
+}
 
 std::vector<OriginSearch::Wanted> OriginSearch::wanted(const WeightPayload& payload) {
   if (!payload.layout) return {};
@@ -230,14 +286,11 @@ std::vector<OriginSearch::Wanted> OriginSearch::wanted(const WeightPayload& payl
 }
 
 std::vector<OriginSearch::Steps> OriginSearch::orders(const std::vector<std::int32_t>& sizes,
-                                                      const Wanted& wanted) const {
-  std::vector<Steps> out;
-  if (wanted.kind == Kind::kInOrder || wanted.kind == Kind::kWithNorm) out.emplace_back();
-  if (wanted.kind == Kind::kPermuted || wanted.kind == Kind::kWithNorm) {
-    for (PermuteStep& order : permutations(sizes, wanted.sizes)) out.push_back({std::move(order)});
-    if (auto groups = transposed_groups(sizes, wanted.sizes)) out.push_back({*std::move(groups)});
-  }
-  if (wanted.kind == Kind::kRope && !sizes.empty() && sizes.size() <= 2) {
+                                                      const Wanted& wanted, bool has_norm) const {
+  std::vector<Steps> out(1);
+  for (PermuteStep& order : permutations(sizes, wanted.sizes)) out.push_back({std::move(order)});
+  if (auto groups = transposed_groups(sizes, wanted.sizes)) out.push_back({*std::move(groups)});
+  if (!has_norm && !sizes.empty() && sizes.size() <= 2) {
     for (const std::uint32_t head : head_dims_) {
       if (sizes[0] > 0 && static_cast<std::uint32_t>(sizes[0]) % head == 0) {
         out.push_back({InterleaveRopeStep{head}});
@@ -247,66 +300,36 @@ std::vector<OriginSearch::Steps> OriginSearch::orders(const std::vector<std::int
   return out;
 }
 
-std::vector<OriginSearch::Steps> OriginSearch::norm_steps(std::size_t tensor) const {
-  std::vector<Steps> out;
-  const CheckpointTensor& own = checkpoint_.tensors[tensor];
-  if (own.layout->scalar_type != ScalarType::kFloat32) return out;
-  const auto& sizes = own.layout->sizes;
-  for (NormStep norm : norms_) {
-    const auto channels = static_cast<std::int64_t>(count_of(checkpoint_.tensors[norm.mean]));
-    if (sizes.size() == 1 && sizes[0] == channels) {
-      norm.has_bias = tensor != norm.mean;
-      for (const auto part : {NormStep::Part::kBias, NormStep::Part::kLinearBias}) {
-        norm.part = part;
-        out.push_back({norm});
-      }
-    }
-    const bool is_own_weight = tensor == norm.weight;
-    if (is_own_weight || tensor == norm.bias) {
-      norm.part = is_own_weight ? NormStep::Part::kAsConvolution : NormStep::Part::kBiasOfConvolution;
-      out.push_back({norm});
-    }
-    norm.part = NormStep::Part::kWeights;
-    for (std::uint8_t axis = 0; sizes.size() > 1 && axis < 2; ++axis) {
-      norm.axis = axis;
-      if (sizes[axis] == channels) out.push_back({norm});
-    }
-  }
-  return out;
-}
-
-std::vector<OriginSearch::Steps> OriginSearch::ways(std::size_t tensor, const Wanted& wanted) const {
+std::vector<OriginSearch::Steps> OriginSearch::ways(std::size_t tensor, const Wanted& wanted,
+                                                    const NormStep* norm) const {
   std::vector<Steps> out;
   const TensorLayout& layout = *checkpoint_.tensors[tensor].layout;
   const ScalarType type = layout.scalar_type;
   const bool is_float = is_floating_point(type);
   const bool quantizes = is_float && !wanted.quantizations.empty();
   if (!quantizes && type != wanted.type && !(is_float && is_floating_point(wanted.type))) return out;
-  const std::vector<Steps> before =
-      wanted.kind == Kind::kWithNorm ? norm_steps(tensor) : std::vector<Steps>(1);
-  if (before.empty()) return out;
+  Steps first;
+  if (norm != nullptr) first.emplace_back(*norm);
   const auto append = [](Steps& steps, const Steps& more) {
     steps.insert(steps.end(), more.begin(), more.end());
   };
-  for (const Steps& order : orders(layout.sizes, wanted)) {
-    for (const Steps& first : before) {
-      if (!quantizes) {
-        Steps steps = first;
-        if (type != wanted.type) steps.emplace_back(CastStep{wanted.type});
-        append(steps, order);
-        out.push_back(std::move(steps));
-        continue;
-      }
-      for (const Quantization& how : wanted.quantizations) {
-        if (how.in_bfloat16 && type != ScalarType::kBFloat16) continue;
-        Steps steps = first;
-        if (type != ScalarType::kFloat32) steps.emplace_back(CastStep{ScalarType::kFloat32});
-        // A scale is for elements that follow one another when they are quantized.
-        if (!wanted.channels_are_outermost) steps.emplace_back(QuantizeStep{how});
-        append(steps, order);
-        if (wanted.channels_are_outermost) steps.emplace_back(QuantizeStep{how});
-        out.push_back(std::move(steps));
-      }
+  for (const Steps& order : orders(layout.sizes, wanted, norm != nullptr)) {
+    if (!quantizes) {
+      Steps steps = first;
+      if (type != wanted.type) steps.emplace_back(CastStep{wanted.type});
+      append(steps, order);
+      out.push_back(std::move(steps));
+      continue;
+    }
+    for (const Quantization& how : wanted.quantizations) {
+      if (how.in_bfloat16 && type != ScalarType::kBFloat16) continue;
+      Steps steps = first;
+      if (type != ScalarType::kFloat32) steps.emplace_back(CastStep{ScalarType::kFloat32});
+      // A scale is for elements that follow one another when they are quantized.
+      if (!wanted.channels_are_outermost) steps.emplace_back(QuantizeStep{how});
+      append(steps, order);
+      if (wanted.channels_are_outermost) steps.emplace_back(QuantizeStep{how});
+      out.push_back(std::move(steps));
     }
   }
   return out;
@@ -316,133 +339,280 @@ Result<const OriginSearch::Known*> OriginSearch::known(const Wanted& wanted) {
   const auto [there, is_new] = known_.try_emplace(wanted);
   Known& out = there->second;
   if (!is_new) return &out;
-  for (std::size_t i = 0; i < checkpoint_.tensors.size(); ++i) {
+  for (std::uint32_t i = 0; i < checkpoint_.tensors.size(); ++i) {
     const CheckpointTensor& tensor = checkpoint_.tensors[i];
     if (!is_plain(tensor) || tensor.data.size() == 0) continue;
     const std::uint64_t count = count_of(tensor);
     if (wanted.count != 0 ? count != wanted.count : count % wanted.row != 0) continue;
+    std::uint32_t way = 0;
     for (Steps& steps : ways(i, wanted)) {
       ETSTREAM_TRY(count_try());
-      TensorSteps way{i, std::move(steps)};
-      const auto made = take_steps(tensors_, way);
+      const auto made = take_steps(tensors_, TensorSteps{i, std::move(steps)});
       // A tensor that allows no such steps gives no payload.
       const auto bytes = made ? probe(*made, wanted.count != 0) : made.error();
       if (bytes) {
-        out.emplace(*bytes, std::move(way));
+        out.ways.push_back({*bytes, i, way});
+        out.lengths.insert(std::min(made->size(), kProbe));
       } else if (bytes.error().code != ErrorCode::kInvalidArgument) {
         return bytes.error();
       }
+      ++way;
     }
   }
+  std::ranges::stable_sort(out.ways, {}, &KnownWay::probe);
   return &out;
 }
 
-Result<void> OriginSearch::count_try() {
-  const std::uint64_t most = kFreeTries + kMostTriesOfTensor * checkpoint_.tensors.size();
-  if (tries_++ < most) return {};
-  return error_in(ErrorCode::kTooLarge, name_of(checkpoint_, kInMemory),
-                  "expected at most {} ways from its tensors to payloads of their sizes, found more", most);
-}
-
-Result<bool> OriginSearch::gives_scales(const WeightSteps& steps, const WeightPayload& scales) const {
-  if (!scales.layout || scales.is_opaque) return false;
-  const auto own = scales_of(steps, scales.layout->scalar_type);
-  if (!own) return false;
-  ETSTREAM_ASSIGN(const ByteSource made, take_steps(tensors_, *own));
-  return same_bytes(made, scales.data);
-}
-
-/// Returns whether `steps` give these bytes and, unless null, these scales.
-Result<bool> OriginSearch::gives(const WeightSteps& steps, const ByteSource& data,
-                                 const WeightPayload* scales) const {
-  ETSTREAM_ASSIGN(const ByteSource made, take_steps(tensors_, steps));
-  ETSTREAM_ASSIGN(const bool same, same_bytes(made, data));
-  return same && scales != nullptr ? gives_scales(steps, *scales) : same;
-}
-
-Result<std::vector<WeightSteps>> OriginSearch::find_whole(const WeightPayload& payload,
-                                                          const WeightPayload* scales, const Wanted& wanted) {
-  ETSTREAM_ASSIGN(const Known* known, this->known(wanted));
-  ETSTREAM_ASSIGN(const std::string bytes, probe(payload.data, true));
-  std::vector<WeightSteps> out;
-  const auto [begin, end] = known->equal_range(bytes);
-  for (auto each = begin; each != end; ++each) {
-    // Others that begin like it may be as long.
-    if (each != begin) ETSTREAM_TRY(budget_.spend(payload.data.size()));
-    WeightSteps way = {each->second};
-    ETSTREAM_ASSIGN(const bool found, gives(way, payload.data, scales));
-    if (found) out.push_back(std::move(way));
+Result<void> OriginSearch::add_known_norms(std::uint32_t tensor, std::vector<KnownNorm>& out) {
+  const CheckpointTensor& own = checkpoint_.tensors[tensor];
+  ETSTREAM_ASSIGN(const float first, first_float(own.data));
+  const auto add = [&](std::uint32_t norm, NormStep::Part part, float number,
+                       std::uint8_t axis = 0) -> Result<void> {
+    ETSTREAM_TRY(count_try());
+    if (!std::isnan(number)) out.push_back({number, tensor, norm, part, axis});
+    return {};
+  };
+  const auto& sizes = own.layout->sizes;
+  for (std::uint8_t axis = 0; axis < std::min<std::size_t>(sizes.size(), 2); ++axis) {
+    const auto [begin, end] = norms_of_channels_.equal_range(static_cast<std::uint64_t>(sizes[axis]));
+    for (auto each = begin; each != end; ++each) {
+      const std::uint32_t norm = each->second;
+      const BatchNorm& channel = first_norms_[norm];
+      if (sizes.size() > 1) {
+        ETSTREAM_TRY(add(norm, NormStep::Part::kWeights, first * folded_factors(channel)[0], axis));
+        continue;
+      }
+      const auto bias = tensor == norms_[norm].mean ? std::span<const float>() : std::span(&first, 1);
+      ETSTREAM_TRY(add(norm, NormStep::Part::kBias, folded_bias(channel, bias, false)[0]));
+      ETSTREAM_TRY(add(norm, NormStep::Part::kLinearBias, folded_bias(channel, bias, true)[0]));
+    }
   }
-  return out;
+  const auto [begin, end] = norms_of_tensors_.equal_range(tensor);
+  for (auto each = begin; each != end; ++each) {
+    const BatchNorm& channel = first_norms_[each->second];
+    if (tensor == norms_[each->second].weight) {
+      ETSTREAM_TRY(add(each->second, NormStep::Part::kAsConvolution, weights_of(channel)[0]));
+    } else {
+      ETSTREAM_TRY(add(each->second, NormStep::Part::kBiasOfConvolution, bias_of(channel)[0]));
+    }
+  }
+  return {};
 }
 
-Result<std::vector<WeightSteps>> OriginSearch::find_joined(const WeightPayload& payload,
-                                                           const WeightPayload* scales, Wanted wanted) {
+Result<const std::vector<OriginSearch::KnownNorm>*> OriginSearch::known_norms(std::uint64_t count) {
+  for (std::size_t i = first_norms_.size(); i < norms_.size(); ++i) {
+    BatchNorm& norm = first_norms_.emplace_back();
+    norm.epsilon = norms_[i].epsilon;
+    for (const auto& [numbers, tensor] : {std::pair(&norm.mean, norms_[i].mean),
+                                          {&norm.variance, norms_[i].variance},
+                                          {&norm.weight, norms_[i].weight},
+                                          {&norm.bias, norms_[i].bias}}) {
+      ETSTREAM_ASSIGN(numbers->emplace_back(), first_float(checkpoint_.tensors[tensor].data));
+    }
+  }
+  const auto [there, is_new] = known_norms_.try_emplace(count);
+  std::vector<KnownNorm>& out = there->second;
+  for (std::uint32_t i = 0; is_new && i < checkpoint_.tensors.size(); ++i) {
+    const CheckpointTensor& tensor = checkpoint_.tensors[i];
+    if (!is_plain(tensor) || tensor.layout->scalar_type != ScalarType::kFloat32) continue;
+    if (count_of(tensor) == count) ETSTREAM_TRY(add_known_norms(i, out));
+  }
+  if (is_new) std::ranges::stable_sort(out, {}, &KnownNorm::first);
+  return &out;
+}
+
+std::uint64_t OriginSearch::most_tries() const noexcept {
+  return kFreeTries + kMostTriesOfTensor * checkpoint_.tensors.size();
+}
+
+Result<void> OriginSearch::count_try() {
+  if (tries_++ < most_tries()) return {};
+  return error_in(ErrorCode::kTooLarge, name_of(checkpoint_, kInMemory),
+                  "expected at most {} ways from its tensors to payloads of their sizes, found more",
+                  most_tries());
+}
+
+Result<std::optional<WeightPiece>> OriginSearch::scales_in(const WeightPayload& scales,
+                                                           const WeightPayload& integers,
+                                                           const WeightPiece& piece) const {
+  std::optional<WeightPiece> none;
+  if (!scales.layout || scales.is_opaque) return none;
+  auto own = scales_of(piece, scales.layout->scalar_type);
+  if (!own) return none;
+  ETSTREAM_ASSIGN(const ByteSource made, take_steps(tensors_, own->steps));
+  own->size = made.size();
+  const auto place = scales.data.slice(own->at, own->size);
+  const bool ends = place && own->at + own->size == scales.data.size();
+  if (!place || ends != (piece.at + piece.size == integers.data.size())) return none;
+  ETSTREAM_ASSIGN(const bool same, same_bytes(made, *place));
+  return same ? std::move(own) : none;
+}
+
+Result<void> OriginSearch::add_if_same(const WeightPayload& payload, const WeightPayload* scales,
+                                       std::uint64_t at, TensorSteps steps,
+                                       std::vector<WeightPiece>& out) const {
+  const auto made = take_steps(tensors_, steps);
+  const auto place = made ? payload.data.slice(at, made->size()) : made.error();
+  const auto same = place ? same_bytes(*made, *place) : place.error();
+  if (!same && same.error().code != ErrorCode::kInvalidArgument) return same.error();
+  if (!same || !*same) return {};
+  WeightPiece piece{at, made->size(), std::move(steps)};
+  if (scales != nullptr) {
+    ETSTREAM_ASSIGN(const auto own, scales_in(*scales, payload, piece));
+    if (!own) return {};
+  }
+  out.push_back(std::move(piece));
+  return {};
+}
+
+Result<void> OriginSearch::find_whole(const WeightPayload& payload, const WeightPayload* scales,
+                                      const Wanted& wanted, std::vector<WeightPiece>& out) {
+  ETSTREAM_ASSIGN(const auto* const known, this->known(wanted));
+  ETSTREAM_ASSIGN(const std::uint64_t bytes, probe(payload.data, true));
+  const auto same = known->with_probe(bytes);
+  for (const KnownWay& each : same) {
+    // Others that begin like it may be as long.
+    if (&each != &same.front()) ETSTREAM_TRY(budget_.spend(payload.data.size()));
+    ETSTREAM_TRY(
+        add_if_same(payload, scales, 0, {each.tensor, std::move(ways(each.tensor, wanted)[each.way])}, out));
+  }
+  return {};
+}
+
+Result<void> OriginSearch::find_with_norm(const WeightPayload& payload, const WeightPayload* scales,
+                                          const Wanted& wanted, std::vector<WeightPiece>& out) {
+  if (norms_.empty()) return {};
+  // Integers whose scales are not known may be of any norm, which only their scales would tell.
+  if (!wanted.quantizations.empty() && scales == nullptr && !out.empty()) return {};
+  ETSTREAM_ASSIGN(const auto* const known, known_norms(wanted.count));
+  ETSTREAM_ASSIGN(const auto range, range_of_first(payload, scales));
+  ETSTREAM_ASSIGN(const std::uint64_t bytes, probe(payload.data, true));
+  auto each = std::ranges::lower_bound(*known, range.first, {}, &KnownNorm::first);
+  for (; each != known->end() && each->first <= range.second; ++each) {
+    NormStep norm = norms_[each->norm];
+    norm.part = each->part;
+    norm.axis = each->axis;
+    norm.has_bias = each->tensor != norm.mean;
+    for (Steps& steps : ways(each->tensor, wanted, &norm)) {
+      ETSTREAM_TRY(count_try());
+      TensorSteps way{each->tensor, std::move(steps)};
+      const auto made = take_steps(tensors_, way);
+      const auto found = made ? probe(*made, true) : made.error();
+      if (!found && found.error().code != ErrorCode::kInvalidArgument) return found.error();
+      if (!found || *found != bytes) continue;
+      if (!out.empty()) ETSTREAM_TRY(budget_.spend(payload.data.size()));
+      ETSTREAM_TRY(add_if_same(payload, scales, 0, std::move(way), out));
+    }
+  }
+  return {};
+}
+
+Result<void> OriginSearch::find_joined(const WeightPayload& payload, const WeightPayload* scales,
+                                       Wanted wanted, std::vector<WeightPiece>& out) {
   const std::vector<std::uint64_t> sizes = sizes_of(payload);
-  WeightSteps out;
   // Parts have whole rows.
-  if (sizes.empty() || sizes[0] < 2 || wanted.count % sizes[0] != 0) return std::vector<WeightSteps>();
+  if (sizes.empty() || sizes[0] < 2 || wanted.count % sizes[0] != 0) return {};
   wanted.row = wanted.count / sizes[0];
   wanted.count = 0;
   wanted.sizes.clear();
   // A group that is no part of a row would reach across tensors.
   const bool is_quantized = !wanted.quantizations.empty();
   std::erase_if(wanted.quantizations, [&](const Quantization& how) { return wanted.row % how.group != 0; });
-  if (is_quantized && wanted.quantizations.empty()) return std::vector<WeightSteps>();
-  for (std::uint64_t at = 0; at < payload.data.size();) {
-    ETSTREAM_ASSIGN(const ByteSource rest, payload.data.slice(at, payload.data.size() - at));
-    ETSTREAM_ASSIGN(const std::string bytes, probe(rest, false));
-    const std::size_t before = out.size();
-    for (const Kind kind : {Kind::kInOrder, Kind::kRope}) {
-      wanted.kind = kind;
-      ETSTREAM_ASSIGN(const Known* known, this->known(wanted));
-      const auto [begin, end] = known->equal_range(bytes);
-      for (auto each = begin; each != end && out.size() == before; ++each) {
-        if (each != begin) ETSTREAM_TRY(count_try());
-        ETSTREAM_ASSIGN(const ByteSource made, take_steps(tensors_, each->second));
-        const auto part = rest.slice(0, made.size());
-        if (!part) continue;
-        ETSTREAM_ASSIGN(const bool same, same_bytes(made, *part));
-        if (!same) continue;
-        out.push_back(each->second);
-        at += made.size();
-      }
-    }
-    if (out.size() == before || out.size() > kMostParts) return std::vector<WeightSteps>();
+  if (is_quantized && wanted.quantizations.empty()) return {};
+  // Tensors that give the payload as a whole say how it was quantized.
+  if (!out.empty()) {
+    std::erase_if(wanted.quantizations, [&](const Quantization& how) {
+      return std::ranges::none_of(out, [&](const WeightPiece& piece) {
+        return std::ranges::any_of(piece.steps.steps, [&](const WeightStep& step) {
+          const auto* const quantize = std::get_if<QuantizeStep>(&step);
+          return quantize != nullptr && quantize->how == how;
+        });
+      });
+    });
   }
-  ETSTREAM_ASSIGN(const bool found, scales == nullptr ? Result<bool>(true) : gives_scales(out, *scales));
-  return found ? std::vector<WeightSteps>{std::move(out)} : std::vector<WeightSteps>();
+  ETSTREAM_ASSIGN(const auto* const known, this->known(wanted));
+  const std::uint64_t size = payload.data.size();
+  std::uint64_t left = FileBudget::most_payloads(size);  // of bytes to compare
+  std::vector<WeightPiece> joined;
+  std::set<std::size_t> tensors;
+  std::map<std::uint64_t, std::size_t> parts = {{0, 0}};  // the fewest to where a piece ends
+  for (auto place = parts.begin(); place != parts.end() && place->first != size; ++place) {
+    const auto [at, before] = *place;
+    std::vector<KnownWay> same;
+    for (const std::uint64_t length : known->lengths) {
+      if (length > size - at) break;
+      ETSTREAM_ASSIGN(const ByteSource begin, payload.data.slice(at, length));
+      ETSTREAM_ASSIGN(const std::uint64_t bytes, probe(begin, false));
+      std::ranges::copy(known->with_probe(bytes), std::back_inserter(same));
+    }
+    for (const KnownWay& each : same) {
+      if (&each != &same.front()) ETSTREAM_TRY(count_try());
+      TensorSteps way{each.tensor, std::move(ways(each.tensor, wanted)[each.way])};
+      const std::size_t known_before = joined.size();
+      ETSTREAM_TRY(add_if_same(payload, scales, at, std::move(way), joined));
+      if (joined.size() == known_before) continue;
+      const WeightPiece& piece = joined.back();
+      if (piece.size == size) {
+        joined.pop_back();  // as it is no part
+        continue;
+      }
+      tensors.insert(each.tensor);
+      const auto [there, is_new] = parts.try_emplace(at + piece.size, before + 1);
+      there->second = std::min(there->second, before + 1);
+      if (joined.size() > kMostParts || piece.size > left) return {};
+      left -= piece.size;
+    }
+  }
+  // A tensor over and over is what an export joins only if nothing else gives the payload.
+  const auto least = parts.find(size);
+  if (least == parts.end() || (!out.empty() && tensors.size() < least->second)) return {};
+  std::ranges::move(joined, std::back_inserter(out));
+  return {};
 }
 
-Result<std::vector<WeightSteps>> OriginSearch::find(const WeightPayload& payload,
-                                                    const WeightPayload* scales) {
-  std::vector<WeightSteps> out;
+Result<std::vector<WeightPiece>> OriginSearch::find(const WeightPayload& payload, const WeightPayload* scales,
+                                                    bool with_norms) {
+  std::vector<WeightPiece> out;
   const std::vector<Wanted> all = wanted(payload);
-  for (const Kind kind : {Kind::kInOrder, Kind::kPermuted, Kind::kRope, Kind::kWithNorm}) {
-    for (Wanted wanted : all) {
-      wanted.kind = kind;
-      ETSTREAM_ASSIGN(out, find_whole(payload, scales, wanted));
-      if (!out.empty()) return out;
-    }
-  }
   for (const Wanted& wanted : all) {
-    ETSTREAM_ASSIGN(out, find_joined(payload, scales, wanted));
-    if (!out.empty()) return out;
+    ETSTREAM_TRY(find_whole(payload, scales, wanted, out));
+    if (with_norms) ETSTREAM_TRY(find_with_norm(payload, scales, wanted, out));
   }
+  for (const Wanted& wanted : all) ETSTREAM_TRY(find_joined(payload, scales, wanted, out));
+  keep_ways(out, payload.data.size());
   return out;
 }
 
-std::vector<TensorSteps> OriginSearch::biases(std::uint64_t channels) const {
+std::vector<TensorSteps> OriginSearch::biases(const WeightPayload& weights,
+                                              const std::vector<WeightPiece>& ways,
+                                              std::uint64_t channels) const {
+  const bool is_linear = weights.layout && weights.layout->sizes.size() == 2;
+  bool may_have_none = ways.empty();
+  std::map<std::tuple<std::size_t, float, NormStep::Part>, NormStep> norms;
+  for (const WeightPiece& way : ways) {
+    const NormStep* const of_weights = norm_in(way.steps);
+    may_have_none |= of_weights == nullptr;
+    if (of_weights == nullptr) continue;
+    NormStep norm = *of_weights;
+    norm.axis = 0;
+    norm.part = norm.part == NormStep::Part::kAsConvolution ? NormStep::Part::kBiasOfConvolution
+                : is_linear                                 ? NormStep::Part::kLinearBias
+                                                            : NormStep::Part::kBias;
+    norms.emplace(std::tuple(norm.mean, norm.epsilon, norm.part), norm);
+  }
   std::vector<TensorSteps> out;
   for (std::size_t i = 0; i < checkpoint_.tensors.size(); ++i) {
     const CheckpointTensor& tensor = checkpoint_.tensors[i];
     if (!is_plain(tensor) || !is_floating_point(tensor.layout->scalar_type)) continue;
     if (tensor.layout->sizes.size() != 1 || count_of(tensor) != channels) continue;
-    TensorSteps own{i, {}};
-    if (tensor.layout->scalar_type != ScalarType::kFloat32)
-      own.steps.emplace_back(CastStep{ScalarType::kFloat32});
-    out.push_back(std::move(own));
-    for (Steps& steps : norm_steps(i)) out.push_back({i, std::move(steps)});
+    const bool is_float32 = tensor.layout->scalar_type == ScalarType::kFloat32;
+    if (may_have_none) out.push_back({i, is_float32 ? Steps() : Steps{CastStep{ScalarType::kFloat32}}});
+    for (auto& [key, norm] : norms) {
+      if (!is_float32) continue;
+      if (norm.part == NormStep::Part::kBiasOfConvolution && i != norm.bias) continue;
+      norm.has_bias = i != norm.mean;
+      out.push_back({i, {norm}});
+    }
   }
   return out;
 }

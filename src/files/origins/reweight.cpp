@@ -78,17 +78,17 @@ class Reweighter {
         find_([this](std::size_t tensor) { return now(tensor); }) {
     for (const CheckpointTensor& tensor : given.now->tensors) by_name_.emplace(tensor.name, &tensor);
     for (const ExplainedPayload& each : payloads) {
-      for (const WeightSteps& steps : each.steps) note_types(steps);
+      for (const WeightPiece& piece : each.pieces) note_types(piece.steps);
     }
   }
 
   Result<std::vector<Replacement>> run() {
     ETSTREAM_TRY(require_explained());
     for (const ExplainedPayload& each : payloads_) {
-      if (each.steps.empty()) ETSTREAM_TRY(note_key(each.payload));
+      if (each.pieces.empty()) ETSTREAM_TRY(note_key(each.payload));
     }
     for (const ExplainedPayload& each : payloads_) {
-      if (!each.steps.empty()) ETSTREAM_TRY(replace(each));
+      if (!each.pieces.empty()) ETSTREAM_TRY(replace(each));
     }
     ETSTREAM_TRY(warn_of_unused());
     return std::move(out_);
@@ -132,27 +132,25 @@ class Reweighter {
 
   /// Notes the tensors whose type the steps depend on: those that are not cast at first, and those that
   /// belong to a model that was quantized in bfloat16.
-  void note_types(const WeightSteps& all) {
-    for (const TensorSteps& steps : all) {
-      bool is_cast = false;
-      bool is_rounded = false;
-      const auto in_order = [](const WeightStep& step) {
-        return std::holds_alternative<PermuteStep>(step) || std::holds_alternative<InterleaveRopeStep>(step);
-      };
-      const auto first = std::ranges::find_if_not(steps.steps, in_order);
-      if (first != steps.steps.end()) is_cast = std::holds_alternative<CastStep>(*first);
-      for (const WeightStep& step : steps.steps) {
-        if (const auto* const integers = std::get_if<QuantizeStep>(&step)) {
-          is_rounded |= integers->how.in_bfloat16;
-        } else if (const auto* const scales = std::get_if<ScalesStep>(&step)) {
-          is_rounded |= scales->how.in_bfloat16;
-        } else if (const auto* const bias = std::get_if<QuantizeBiasStep>(&step)) {
-          note_types(bias->scales);
-        }
+  void note_types(const TensorSteps& steps) {
+    bool is_cast = false;
+    bool is_rounded = false;
+    const auto in_order = [](const WeightStep& step) {
+      return std::holds_alternative<PermuteStep>(step) || std::holds_alternative<InterleaveRopeStep>(step);
+    };
+    const auto first = std::ranges::find_if_not(steps.steps, in_order);
+    if (first != steps.steps.end()) is_cast = std::holds_alternative<CastStep>(*first);
+    for (const WeightStep& step : steps.steps) {
+      if (const auto* const integers = std::get_if<QuantizeStep>(&step)) {
+        is_rounded |= integers->how.in_bfloat16;
+      } else if (const auto* const scales = std::get_if<ScalesStep>(&step)) {
+        is_rounded |= scales->how.in_bfloat16;
+      } else if (const auto* const bias = std::get_if<QuantizeBiasStep>(&step)) {
+        for (const TensorSteps& part : bias->scales) note_types(part);
       }
-      for (const std::size_t tensor : tensors_in(steps)) {
-        if (tensor != steps.tensor || !is_cast || is_rounded) needs_type_.insert(tensor);
-      }
+    }
+    for (const std::size_t tensor : tensors_in(steps)) {
+      if (tensor != steps.tensor || !is_cast || is_rounded) needs_type_.insert(tensor);
     }
   }
 
@@ -167,11 +165,10 @@ class Reweighter {
     std::set<std::size_t> used;
     std::map<std::size_t, std::size_t> equals;  // tensors that were equal to a used one
     for (const ExplainedPayload& each : payloads_) {
-      if (each.steps.empty()) continue;
-      for (const TensorSteps& steps : each.steps.front()) {
-        for (const std::size_t tensor : tensors_in(steps)) used.insert(tensor);
+      for (const WeightPiece& piece : each.pieces) {
+        for (const std::size_t tensor : tensors_in(piece.steps)) used.insert(tensor);
       }
-      for (const std::size_t equal : each.equals) equals.emplace(equal, each.steps.front().front().tensor);
+      for (const std::size_t equal : each.equals) equals.emplace(equal, each.pieces.front().steps.tensor);
     }
     const std::vector<CheckpointTensor>& was = given_.was->tensors;
     std::map<std::string_view, std::size_t> places;
@@ -240,7 +237,7 @@ class Reweighter {
   }
 
   Result<void> replace(const ExplainedPayload& each) {
-    ETSTREAM_ASSIGN(const ByteSource bytes, take_steps(find_, each.steps.front()));
+    ETSTREAM_ASSIGN(const ByteSource bytes, take_steps(find_, one_way(each.pieces)));
     ETSTREAM_TRY(require_one_meaning(each, bytes));
     out_.push_back({each.payload.data, bytes, kWeights});
     ETSTREAM_ASSIGN(const auto keys, keys_of(each.payload));
@@ -284,21 +281,39 @@ class Reweighter {
     return out;
   }
 
-  /// Checks that all tensors that may be meant still give the same bytes.
+  /// Describes a piece for people: "'w', transposed".
+  [[nodiscard]] std::string text_of(const WeightPiece& piece) const {
+    std::string out = quote(given_.was->tensors[piece.steps.tensor].name);
+    for (const WeightStep& step : piece.steps.steps) {
+      out += ", " + describe(step);
+      const auto* const norm = std::get_if<NormStep>(&step);
+      if (norm == nullptr) continue;
+      const std::string& mean = given_.was->tensors[norm->mean].name;
+      out += text(" ({}, epsilon {})", quote(mean), exact_text(norm->epsilon));
+    }
+    if (piece.at != 0) out += text(" from byte {} on", piece.at);
+    return out;
+  }
+
+  /// Checks that all ways that may be meant still give the same bytes.
   Result<void> require_one_meaning(const ExplainedPayload& each, const ByteSource& bytes) {
+    const WeightPiece* one = &each.pieces.front();
     const auto refuse = [&](const std::string& other) {
       return error_in(ErrorCode::kInvalidArgument, now_name(),
                       "{} may be {} or {}, which were equal and differ now", each.payload.label,
-                      quote(given_.was->tensors[each.steps.front().front().tensor].name), other);
+                      text_of(*one), other);
     };
     if (!each.constant.empty()) {
       ETSTREAM_ASSIGN(const bool same, same_bytes(bytes, each.payload.data));
       if (!same) return refuse(each.constant);
     }
-    for (std::size_t i = 1; i < each.steps.size(); ++i) {
-      ETSTREAM_ASSIGN(const ByteSource other, take_steps(find_, each.steps[i]));
-      ETSTREAM_ASSIGN(const bool same, same_bytes(bytes, other));
-      if (!same) return refuse(quote(given_.was->tensors[each.steps[i].front().tensor].name));
+    for (const WeightPiece& piece : each.pieces) {
+      if (piece.at == one->at + one->size) one = &piece;  // the next one of one_way()
+      if (&piece == one) continue;
+      ETSTREAM_ASSIGN(const ByteSource other, take_steps(find_, piece.steps));
+      ETSTREAM_ASSIGN(const ByteSource place, bytes.slice(piece.at, piece.size));
+      ETSTREAM_ASSIGN(const bool same, same_bytes(place, other));
+      if (!same) return refuse(text_of(piece));
     }
     return {};
   }
@@ -322,7 +337,7 @@ Result<ReweightingPlan> plan(const Reweighting& description) {
     ETSTREAM_ASSIGN(const auto replacements, Reweighter(description, payloads).run());
     ReweightingPlan out;
     for (const ExplainedPayload& each : payloads)
-      if (!each.steps.empty()) ++out.replaced;
+      if (!each.pieces.empty()) ++out.replaced;
     ETSTREAM_ASSIGN(out.program, plan_with(description.program->file(), replacements));
     for (const TensorDataFile* file : description.weights) {
       ETSTREAM_ASSIGN(out.weights.emplace_back(), plan_with(file->file(), replacements));

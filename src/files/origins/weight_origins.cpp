@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 
 #include "core/base/text.h"
 #include "core/base/try.h"
@@ -27,21 +28,22 @@ WeightOrigins origins_of(const std::vector<ExplainedPayload>& payloads, const Ch
     } else if (each.payload.layout) {
       origin.type = describe(*each.payload.layout);
     }
-    for (std::size_t i = 0; i < each.steps.size(); ++i) {
-      for (const TensorSteps& part : each.steps[i]) {
-        for (const std::size_t tensor : tensors_in(part)) is_used[tensor] = true;
-        const std::string& name = checkpoint.tensors[part.tensor].name;
-        if (i != 0) {
-          if (part.tensor != each.steps[i - 1].front().tensor) origin.equals.push_back(name);
-          continue;
-        }
-        TensorOrigin& tensor = origin.tensors.emplace_back(TensorOrigin{name, {}});
-        for (const WeightStep& step : part.steps) tensor.steps.push_back(describe(step));
-      }
+    std::set<std::size_t> shown;
+    for (const TensorSteps& part : one_way(each.pieces)) {
+      const std::vector<std::size_t> tensors = tensors_in(part);
+      shown.insert(tensors.begin(), tensors.end());
+      TensorOrigin& tensor =
+          origin.tensors.emplace_back(TensorOrigin{checkpoint.tensors[part.tensor].name, {}});
+      for (const WeightStep& step : part.steps) tensor.steps.push_back(describe(step));
     }
-    for (const std::size_t tensor : each.equals) {
+    std::vector<std::size_t> others = each.equals;
+    for (const WeightPiece& piece : each.pieces) {
+      const std::vector<std::size_t> tensors = tensors_in(piece.steps);
+      others.insert(others.end(), tensors.begin(), tensors.end());
+    }
+    for (const std::size_t tensor : others) {
       is_used[tensor] = true;
-      origin.equals.push_back(checkpoint.tensors[tensor].name);
+      if (shown.insert(tensor).second) origin.equals.push_back(checkpoint.tensors[tensor].name);
     }
     for (const std::size_t tensor : each.nearest) origin.nearest.push_back(checkpoint.tensors[tensor].name);
   }
@@ -58,6 +60,10 @@ KeyNames key_names_of(const WeightOrigins& origins) {
     std::string& names = out[each.name];
     if (!names.empty()) continue;
     for (const TensorOrigin& tensor : each.tensors) names += (names.empty() ? "" : ", ") + tensor.tensor;
+    // Its own name says which of several tensors it is.
+    if (each.tensors.front().tensor != each.name) {
+      for (const std::string& other : each.equals) names += " or " + other;
+    }
     if (each.are_scales) names += " (scales)";
   }
   return out;

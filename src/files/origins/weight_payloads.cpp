@@ -92,12 +92,14 @@ class PayloadReader {
   /// Adds a payload, unless its data is there. Returns its place.
   std::size_t add(WeightPayload payload) {
     const auto [there, is_new] = places_.try_emplace(payload.data.place(), out_.size());
+    const std::string name = payload.name;
     if (is_new) {
       set_place(payload);
       out_.push_back(std::move(payload));
     } else if (!out_[there->second].layout && !out_[there->second].is_of_nibbles) {
       out_[there->second].layout = std::move(payload.layout);
     }
+    out_[there->second].names.insert(name);
     return there->second;
   }
 
@@ -158,16 +160,17 @@ class PayloadReader {
       if (is_external && !by_key_.contains(value.name))
         return missing(value.name, text("method {}", quote(graph.method)));
       if (is_external) {
-        static_cast<void>(add_named(value.name, text("tensor {}", name)));
+        ++out_[add_named(value.name, text("tensor {}", name))].uses;
         continue;
       }
       if (value.data.size() == 0) continue;
       const std::string_view what = value.storage == TensorStorage::kConstant ? "constant" : "initial state";
       TensorLayout layout{tensor->scalar_type, tensor->sizes, tensor->dim_order};
-      static_cast<void>(add({.label = text("{} {} of method {}", what, name, quote(graph.method)),
-                             .name = content,
-                             .data = value.data,
-                             .layout = std::move(layout)}));
+      ++out_[add({.label = text("{} {} of method {}", what, name, quote(graph.method)),
+                  .name = content,
+                  .data = value.data,
+                  .layout = std::move(layout)})]
+            .uses;
     }
     return {};
   }
@@ -235,9 +238,9 @@ class PayloadReader {
       payload.is_calibrated = constant.is_calibrated;
       if (!payload.integers) payload.integers = constant.integers;
       if (constant.scales && !payload.scales) payload.scales = places[*constant.scales];
-      if (constant.bias_of && !payload.bias_of) {
-        payload.bias_of = places[*constant.bias_of];
-        payload.input_scale = constant.input_scale;
+      payload.uses += constant.uses;
+      for (const BiasUse& use : constant.bias_of) {
+        payload.bias_of.push_back({places[use.filter], use.input_scale});
       }
     }
     return {};

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ namespace etstream {
 struct WeightPayload {
   std::string label;  // "constant 'w' of method 'forward'", "filter of XNNFullyConnected 3 in ..."
   std::string name;   // its key, or its name in read_contents(); empty if it has neither
+  std::set<std::string> names = {};  // with those of others that have the same data
   ByteSource data;
   std::string file = {};     // that it lies in
   std::uint64_t offset = 0;  // in the file, in bytes
@@ -33,8 +35,8 @@ struct WeightPayload {
   bool is_opaque = false;      // what a backend compiled, which may hold weights in any form
   std::optional<ScaledIntegers> integers = {};  // that it holds, or whose scales it holds
   std::optional<std::size_t> scales = {};       // the place among the payloads of the scales of its integers
-  std::optional<std::size_t> bias_of = {};      // the place of the weights with which a node adds it
-  std::optional<float> input_scale = {};        // of that node's input
+  std::size_t uses = 0;                         // how often the program has it, as far as is known
+  std::vector<BiasUse> bias_of = {};            // the uses that are as a bias, with the places of the weights
   /// The SHA-256 of the data as 64 characters, wherever the files have it as a key or as the name of a
   /// tensor.
   std::vector<ByteSource> hashes = {};

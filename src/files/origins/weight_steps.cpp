@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -227,6 +228,39 @@ std::string describe(const WeightStep& step) {
       });
 }
 
+WeightSteps one_way(const std::vector<WeightPiece>& pieces) {
+  WeightSteps out;
+  std::uint64_t at = 0;
+  for (const WeightPiece& piece : pieces) {
+    if (piece.at != at) continue;
+    out.push_back(piece.steps);
+    at += piece.size;
+  }
+  return out;
+}
+
+void keep_ways(std::vector<WeightPiece>& pieces, std::uint64_t size) {
+  std::ranges::stable_sort(pieces, {}, &WeightPiece::at);
+  std::set<std::uint64_t> begins = {0};
+  std::erase_if(pieces, [&](const WeightPiece& piece) {
+    if (piece.size == 0 || !begins.contains(piece.at)) return true;
+    begins.insert(piece.at + piece.size);
+    return false;
+  });
+  std::set<std::uint64_t> ends = {size};
+  for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
+    if (ends.contains(piece->at + piece->size)) ends.insert(piece->at);
+  }
+  std::erase_if(pieces, [&](const WeightPiece& piece) { return !ends.contains(piece.at + piece.size); });
+}
+
+const NormStep* norm_in(const TensorSteps& steps) {
+  for (const WeightStep& step : steps.steps) {
+    if (const auto* const norm = std::get_if<NormStep>(&step)) return norm;
+  }
+  return nullptr;
+}
+
 std::vector<std::size_t> tensors_in(const TensorSteps& steps) {
   std::vector<std::size_t> out = {steps.tensor};
   for (const WeightStep& step : steps.steps) {
@@ -275,6 +309,18 @@ std::optional<WeightSteps> scales_of(const WeightSteps& steps, ScalarType type) 
     if (type != ScalarType::kFloat32) own.steps.emplace_back(CastStep{type});
   }
   return out;
+}
+
+std::optional<WeightPiece> scales_of(const WeightPiece& piece, ScalarType type) {
+  auto steps = scales_of(WeightSteps{piece.steps}, type);
+  if (!steps) return std::nullopt;
+  const ScalesStep* how = nullptr;
+  for (const WeightStep& step : steps->front().steps) {
+    if (const auto* const scales = std::get_if<ScalesStep>(&step)) how = scales;
+  }
+  const bool are_nibbles = how->how.highest - how->how.lowest == 15;
+  const std::uint64_t integers = are_nibbles ? 2 * piece.at : piece.at;
+  return WeightPiece{integers / how->how.group * item_size(type), 0, std::move(steps->front())};
 }
 
 }  // namespace etstream

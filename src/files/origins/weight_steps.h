@@ -77,6 +77,24 @@ struct TensorSteps {
   std::vector<WeightStep> steps;
 };
 
+/// A tensor with steps that give the bytes of a payload from `at` on. Where a payload may be made in several
+/// ways, each way is pieces that follow one another, and ways may have pieces in common.
+struct WeightPiece {
+  std::uint64_t at = 0;
+  std::uint64_t size = 0;
+  TensorSteps steps;
+};
+
+/// Returns one of the ways through `pieces`, which come in the order of where they begin, and of which each
+/// is on a way.
+[[nodiscard]] WeightSteps one_way(const std::vector<WeightPiece>& pieces);
+
+/// Puts `pieces` into their order, and drops those on no way from 0 to `size`.
+void keep_ways(std::vector<WeightPiece>& pieces, std::uint64_t size);
+
+/// Returns the norm that the steps take in, or null.
+[[nodiscard]] const NormStep* norm_in(const TensorSteps& steps);
+
 /// Returns the places of the tensor and of those that its steps take besides.
 [[nodiscard]] std::vector<std::size_t> tensors_in(const TensorSteps& steps);
 
@@ -99,5 +117,7 @@ using FindTensor = std::function<Result<const CheckpointTensor*>(std::size_t pla
 /// Returns the steps that give the scales of the integers that `steps` give, as elements of `type`; nothing
 /// if `steps` quantize nothing.
 [[nodiscard]] std::optional<WeightSteps> scales_of(const WeightSteps& steps, ScalarType type);
+/// Returns the same of a piece, without its size.
+[[nodiscard]] std::optional<WeightPiece> scales_of(const WeightPiece& piece, ScalarType type);
 
 }  // namespace etstream

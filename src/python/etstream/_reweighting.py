@@ -45,7 +45,7 @@ class PayloadOrigin:
     tensors: tuple[TensorOrigin, ...]
     """The tensors whose bytes follow one another in it; none if none are known to be behind it."""
     equals: tuple[str, ...]
-    """The names of the other tensors that would give the same bytes, by the same steps."""
+    """The names of the other tensors in ways to the same bytes."""
     constant: str
     """The reason why no weights are behind it, such as "the number 0 everywhere"; otherwise ""."""
     nearest: tuple[str, ...]

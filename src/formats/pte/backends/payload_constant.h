@@ -24,6 +24,14 @@ struct ScaledIntegers {
   bool has_channels = false;         // or one scale is for all
 };
 
+/// A node that adds a bias to the product with a filter.
+struct BiasUse {
+  std::size_t filter = 0;                 // its place
+  std::optional<float> input_scale = {};  // of the node's input, if one is for all of it
+
+  bool operator==(const BiasUse&) const = default;
+};
+
 /// A constant that a graph asks for by a key, or that lies in the payload.
 struct PayloadConstant {
   std::string key;             // empty for one in the payload
@@ -36,8 +44,8 @@ struct PayloadConstant {
   bool is_of_nibbles = false;  // two elements a byte, the first in the low half; `layout` is of the bytes
   std::optional<ScaledIntegers> integers = {};  // that it holds, or whose scales it holds
   std::optional<std::size_t> scales = {};       // the place of their scales among the constants
-  std::optional<std::size_t> bias_of = {};      // the place of the filter with which a node adds it
-  std::optional<float> input_scale = {};        // of that node's input, if one is for all of it
+  std::size_t uses = 0;                         // how often nodes read it
+  std::vector<BiasUse> bias_of = {};            // those of the uses that are as a bias
 };
 
 /// Returns the layout of contiguous data of these sizes, if it takes `size` bytes.

@@ -183,6 +183,7 @@ class UseReader {
       const std::string_view role = std::string_view(field.name()).substr(0, field.name().rfind('_'));
       const std::string use = text("{} of {} {}", role, kind, number);
       PayloadConstant& data = out_[*place];
+      ++data.uses;
       if (data.use.empty()) data.use = use;
       if (data.scales && out_[*data.scales].use.empty()) out_[*data.scales].use = text("scales of {}", use);
     }
@@ -203,10 +204,10 @@ class UseReader {
     ETSTREAM_ASSIGN(const auto filter, place_of(node, *fields.filter));
     ETSTREAM_ASSIGN(const auto bias, place_of(node, *fields.bias));
     if (!filter || !bias) return {};
-    out_[*bias].bias_of = filter;
+    BiasUse& use = out_[*bias].bias_of.emplace_back(BiasUse{*filter});
     ETSTREAM_ASSIGN(const auto input, node.scalar<std::uint32_t>(*fields.first_input));
     const auto scale = scale_of_value_.find(input);
-    if (scale != scale_of_value_.end()) out_[*bias].input_scale = scale->second;
+    if (scale != scale_of_value_.end()) use.input_scale = scale->second;
     return {};
   }
 

@@ -98,11 +98,9 @@ TEST_CASE("all payloads are read in order, with the names, places and layouts th
   CHECK(payloads[4].is_of_nibbles);
   CHECK(payloads[4].scales == 5);
   CHECK(payloads[4].integers->group == 16);
-  CHECK(payloads[6].bias_of == 4);
-  CHECK_FALSE(payloads[6].input_scale);
+  CHECK((payloads[6].bias_of == std::vector<BiasUse>{{4}}));
   CHECK(payloads[7].scales == 10);
-  CHECK(payloads[8].bias_of == 7);
-  CHECK(payloads[8].input_scale == made::kInputScale);
+  CHECK((payloads[8].bias_of == std::vector<BiasUse>{{7, made::kInputScale}}));
   CHECK(payloads[8].scales == 11);
   CHECK(payloads[9].is_calibrated);
 }

@@ -204,11 +204,9 @@ TEST_CASE("a bias belongs to the filter of its node, with the scale of the node'
   CHECK(constants[1].scales == 0);
   CHECK(constants[1].integers->group == 2);
   CHECK(constants[1].integers->channel_dim == 1);
-  CHECK_FALSE(constants[1].bias_of);
-  CHECK(constants[2].bias_of == 1);
-  CHECK(constants[2].input_scale == 0.75F);
-  CHECK(constants[3].bias_of == 1);
-  CHECK_FALSE(constants[3].input_scale);
+  CHECK(constants[1].bias_of.empty());
+  CHECK((constants[2].bias_of == std::vector<BiasUse>{{1, 0.75F}}));
+  CHECK((constants[3].bias_of == std::vector<BiasUse>{{1}}));
 }
 
 }  // namespace
