@@ -72,10 +72,7 @@ class Explainer {
       const bool is_named = take_tensors_of_names(each);
       ETSTREAM_TRY(explain_without_weights(each, is_named));
     }
-    std::size_t described = 0;
-    for (ExplainedPayload& each : out_) {
-      if (!each.is_explained() && ++described <= kMostDescribed) ETSTREAM_TRY(find_nearest(each));
-    }
+    ETSTREAM_TRY(find_nearest());
     return std::move(out_);
   }
 
@@ -293,49 +290,73 @@ class Explainer {
     return number == 0 || number == 1;
   }
 
-  /// Finds the tensors of as many elements, the nearest first by the elements at some places.
-  Result<void> find_nearest(ExplainedPayload& each) {
-    const WeightPayload& payload = each.payload;
-    if (!payload.layout) return {};
-    const std::uint64_t elements = payload.data.size() / item_size(payload.layout->scalar_type);
-    // A byte may hold two.
-    const bool are_halves = payload.is_of_nibbles || payload.layout->scalar_type == ScalarType::kUInt8;
-    std::vector<std::pair<double, std::size_t>> found;
+  static constexpr std::size_t kSamples = 16;
+  using Samples = std::array<float, kSamples>;
+
+  /// Returns some elements, or nothing if they are no floating-point numbers.
+  static Result<std::optional<Samples>> samples_of(const ByteSource& data, ScalarType type) {
+    std::optional<Samples> out;
+    if (!is_floating_point(type)) return out;
+    ETSTREAM_ASSIGN(const ByteSource floats, convert_floats(data, type, ScalarType::kFloat32));
+    const std::uint64_t count = floats.size() / sizeof(float);
+    if (count == 0) return out;
+    out.emplace();
+    for (std::size_t i = 0; i < kSamples; ++i) {
+      const std::uint64_t at = count * i / kSamples * sizeof(float);
+      ETSTREAM_TRY(floats.read_at(at, std::as_writable_bytes(std::span(&(*out)[i], 1))));
+    }
+    return out;
+  }
+
+  /// Returns the sum of their differences; the largest number where they can't be compared.
+  static double distance_of(const std::optional<Samples>& a, const std::optional<Samples>& b) {
+    constexpr double kFar = std::numeric_limits<double>::max();
+    if (!a || !b) return kFar;
+    double sum = 0;
+    for (std::size_t i = 0; i < kSamples; ++i) sum += std::abs(double{(*a)[i]} - double{(*b)[i]});
+    return std::isnan(sum) ? kFar : sum;
+  }
+
+  /// Finds the tensors of as many elements, the nearest first by the elements at some places, for payloads
+  /// that nothing explains. Reads each tensor once for all of them.
+  Result<void> find_nearest() {
+    struct Open {
+      ExplainedPayload* payload = nullptr;
+      std::uint64_t elements = 0;
+      bool are_halves = false;  // a byte may hold two
+      std::optional<Samples> samples = {};
+      std::vector<std::pair<double, std::size_t>> found = {};
+    };
+    std::vector<Open> open;
+    std::size_t described = 0;
+    for (ExplainedPayload& each : out_) {
+      const WeightPayload& payload = each.payload;
+      if (each.is_explained() || ++described > kMostDescribed || !payload.layout) continue;
+      const ScalarType type = payload.layout->scalar_type;
+      Open& one = open.emplace_back(Open{&each, payload.data.size() / item_size(type)});
+      one.are_halves = payload.is_of_nibbles || type == ScalarType::kUInt8;
+      ETSTREAM_ASSIGN(one.samples, samples_of(payload.data, type));
+    }
     for (std::size_t i = 0; i < checkpoint_.tensors.size(); ++i) {
       const CheckpointTensor& tensor = checkpoint_.tensors[i];
       if (!tensor.layout) continue;
-      const std::uint64_t count = tensor.data.size() / item_size(tensor.layout->scalar_type);
-      if (count != elements && !(are_halves && count == 2 * elements)) continue;
-      ETSTREAM_ASSIGN(const double distance, distance_of(payload, tensor));
-      found.emplace_back(distance, i);
+      const ScalarType type = tensor.layout->scalar_type;
+      const std::uint64_t count = tensor.data.size() / item_size(type);
+      std::optional<Samples> samples;
+      for (Open& one : open) {
+        if (count != one.elements && !(one.are_halves && count == 2 * one.elements)) continue;
+        if (!samples) {
+          ETSTREAM_ASSIGN(samples, samples_of(tensor.data, type));
+        }
+        one.found.emplace_back(distance_of(one.samples, samples), i);
+        std::ranges::sort(one.found);
+        if (one.found.size() > kMostNearest) one.found.pop_back();
+      }
     }
-    std::ranges::sort(found);
-    for (const auto& [distance, tensor] : found) {
-      if (each.nearest.size() < kMostNearest) each.nearest.push_back(tensor);
+    for (const Open& one : open) {
+      for (const auto& [distance, tensor] : one.found) one.payload->nearest.push_back(tensor);
     }
     return {};
-  }
-
-  static constexpr std::size_t kSamples = 16;
-
-  /// Returns the mean difference of some elements; infinity where they can't be compared.
-  static Result<double> distance_of(const WeightPayload& payload, const CheckpointTensor& tensor) {
-    const ScalarType type = payload.layout->scalar_type;
-    const ScalarType other = tensor.layout->scalar_type;
-    constexpr double kFar = std::numeric_limits<double>::max();
-    if (!is_floating_point(type) || !is_floating_point(other)) return kFar;
-    ETSTREAM_ASSIGN(const ByteSource ours, convert_floats(payload.data, type, ScalarType::kFloat32));
-    ETSTREAM_ASSIGN(const ByteSource theirs, convert_floats(tensor.data, other, ScalarType::kFloat32));
-    const std::uint64_t count = ours.size() / sizeof(float);
-    double sum = 0;
-    for (std::size_t i = 0; i < kSamples; ++i) {
-      const std::uint64_t at = count * i / kSamples * sizeof(float);
-      std::array<float, 2> numbers{};
-      ETSTREAM_TRY(ours.read_at(at, std::as_writable_bytes(std::span(numbers).first(1))));
-      ETSTREAM_TRY(theirs.read_at(at, std::as_writable_bytes(std::span(numbers).last(1))));
-      sum += std::abs(double{numbers[0]} - double{numbers[1]});
-    }
-    return std::isnan(sum) ? kFar : sum;
   }
 
   const Checkpoint& checkpoint_;
