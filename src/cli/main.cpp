@@ -14,6 +14,7 @@
 
 #include "cli/commands.h"
 #include "cli/option_words.h"
+#include "cli/output.h"
 #include "cli/terminal.h"
 #include "cli/wrong_command_line.h"
 #include "etstream/input_record.h"
@@ -31,14 +32,17 @@ int report(const std::string& name, const Error& error, int failed) {
   return failed;
 }
 
-/// Closes standard output. Returns `done` if all that was printed has been written, else reports and returns
-/// `failed`.
+/// Closes standard output. Returns `done` if all that was printed has been written. Else, where outputs have
+/// appeared, warns and returns `done`, as they stay; where there are none, reports and returns `failed`.
 int close_standard_output(const std::string& name, int done, int failed) {
   errno = 0;
   const bool failed_before = std::ferror(stdout) != 0;
   if (std::fclose(stdout) == 0 && !failed_before) return done;
   const std::string reason = errno != 0 ? ": " + std::generic_category().message(errno) : "";
-  return report(name, Error{ErrorCode::kIo, "cannot write standard output" + reason}, failed);
+  Error error{ErrorCode::kIo, "cannot write standard output" + reason};
+  if (!outputs_have_appeared()) return report(name, error, failed);
+  warn(std::move(error));
+  return done;
 }
 
 /// Takes the words after "--" from the command line of a subcommand that runs another command: they belong to
@@ -54,7 +58,6 @@ std::vector<std::string> take_command(std::vector<std::string>& arguments) {
 
 int run_command(int argc, char** argv) {
   occupy_standard_descriptors();
-  let_writes_fail();
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   ChosenCommand chosen;
   chosen.command = take_command(arguments);

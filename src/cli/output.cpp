@@ -24,6 +24,8 @@
 namespace etstream::cli {
 namespace {
 
+bool have_appeared = false;
+
 /// The memory that the command takes before it writes: its data, and the pages of files that readers keep.
 /// Measured 0.5 to 1.3 MiB.
 constexpr std::uint64_t kOwnMemory = std::uint64_t{3} << 19;
@@ -195,6 +197,7 @@ Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOption
 Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOptions& options,
                            const std::string& folder) {
   ETSTREAM_TRY(check_outputs(outputs, options, folder));
+  let_writes_fail();
   const bool sync = !options.no_sync;
   std::vector<const Output*> files;
   // Streams come first: what has gone there can't be taken back. An interrupt, which ends the process at once
@@ -220,8 +223,11 @@ Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOption
   }
   ETSTREAM_TRY(commit_together(written));
   made.keep();
+  have_appeared = true;
   return {};
 }
+
+bool outputs_have_appeared() { return have_appeared; }
 
 Result<void> write_output(const FilePlan& plan, const std::string& path, const WriteOptions& options) {
   return write_outputs({{&plan, path}}, options);

@@ -41,6 +41,9 @@ struct Output {
 [[nodiscard]] Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOptions& options,
                                          const std::string& folder = {});
 
+/// Returns whether write_outputs() has put a file or a folder in its place.
+[[nodiscard]] bool outputs_have_appeared();
+
 /// Prints the path and the size of each output that is no stream. All have plans.
 void say_sizes(const std::vector<Output>& outputs);
 

@@ -246,7 +246,6 @@ Result<void> profile_command(const ProfileArguments& arguments, ChosenCommand& c
   }
   ETSTREAM_TRY(check_reports(arguments, chosen.command));
   ETSTREAM_TRY(have_python_tell(arguments));
-  let_writes_end_as_before();
   if (!arguments.phase.empty()) {
     const auto end = run_in_phase(chosen.command, arguments.phase);
     if (!end) return not_run(chosen, end.error());

@@ -48,7 +48,6 @@ Result<void> run_command(RunArguments arguments, ChosenCommand& chosen) {
       complain("etstream run: {}; the blocks of this command stay in memory\n", one_line(reason.message));
     };
   }
-  let_writes_end_as_before();
   if (!arguments.report) return not_run(chosen, become_out_of_core(chosen.command, arguments.options));
   OutOfCoreUse use;
   const auto end = run_out_of_core(chosen.command, arguments.options, use);

@@ -35,10 +35,8 @@ void die_of_interrupt();
 void die_of(int signal);
 
 /// Makes a write fail when its reader has gone away, or at a limit to the size of files. By default the
-/// signals SIGPIPE and SIGXFSZ end the process silently.
+/// signals SIGPIPE and SIGXFSZ end the process silently, as is right for one that only reports.
 void let_writes_fail();
-/// Undoes let_writes_fail(), for a command that takes the process over.
-void let_writes_end_as_before();
 
 /// Opens standard input, output and error if the parent closed them, on something that can't be read or
 /// written. Otherwise the next file to be opened would take their place, and be written to.

@@ -16,9 +16,6 @@ namespace {
 
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 
-constexpr std::array kWriteSignals = {SIGPIPE, SIGXFSZ};
-std::array<void (*)(int), kWriteSignals.size()> before_failing{};
-
 volatile std::sig_atomic_t caught_signal = 0;
 std::array<struct sigaction, kSignals.size()> before_catching{};
 
@@ -80,12 +77,7 @@ void occupy_standard_descriptors() {
 }
 
 void let_writes_fail() {
-  for (std::size_t i = 0; i < kWriteSignals.size(); ++i)
-    before_failing[i] = std::signal(kWriteSignals[i], SIG_IGN);
-}
-
-void let_writes_end_as_before() {
-  for (std::size_t i = 0; i < kWriteSignals.size(); ++i) std::signal(kWriteSignals[i], before_failing[i]);
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
 }
 
 }  // namespace etstream::cli

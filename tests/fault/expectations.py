@@ -12,6 +12,7 @@ class Outcome(enum.Enum):
     GOES_ON = "exit code 0, the new result complete"
     STOPS = "exit code 1 with a message, the destination as it was"
     LATE = "exit code 1 with a message that says so, the new result complete"
+    WARNED = "exit code 0 with a warning that says so, the new result complete"
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ RULES = {
     "rename": Rule(Outcome.STOPS, "the destination is the old file"),
     "open the folder to sync it": Rule(Outcome.LATE, "a power cut may bring the old file back"),
     "sync the folder": Rule(Outcome.LATE, "as above; some file systems have no fsync for folders", NO_SYNC),
-    "tell": Rule(Outcome.LATE, "whoever waits for the report does not get it"),  # stdio does not try again
+    "tell": Rule(Outcome.WARNED, "whoever waits for the report does not get it"),  # stdio does not try again
 }
 
 BY_NAME = {

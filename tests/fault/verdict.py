@@ -58,7 +58,7 @@ class Verdict:
         removed."""
         complaints = self._result() + self._left(1 if may_leave else 0)
         actual = (run.code, self._is_complete())
-        wanted = {Outcome.GOES_ON: (0, True), Outcome.STOPS: (1, False), Outcome.LATE: (1, True)}[outcome]
+        wanted = (0 if outcome in (Outcome.GOES_ON, Outcome.WARNED) else 1, outcome is not Outcome.STOPS)
         if actual != wanted:
             complete = "complete" if actual[1] else "not complete"
             complaints.append(f"exit code {run.code}, the result {complete}; expected {outcome.value}: {run.stderr}")
@@ -69,13 +69,12 @@ class Verdict:
     def _message(self, run: Run, outcome: Outcome, error: int) -> list[str]:
         lines = run.stderr.splitlines()
         last = lines[-1] if lines else ""
-        named = self.scenario.destination in last or (outcome is Outcome.LATE and "standard output" in last)
         missing = []
-        if not named:
+        if (self.scenario.destination if outcome is not Outcome.WARNED else "standard output") not in last:
             missing.append("name the file")
         if os.strerror(error) not in last:
             missing.append(f"say {os.strerror(error)!r}")
-        if outcome is Outcome.LATE and not re.search("complete|standard output", last):
+        if outcome is Outcome.LATE and "complete" not in last:
             missing.append("say that the result is complete")
         return [f"the message does not {m}: {last!r}" for m in missing]
 
