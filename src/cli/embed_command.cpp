@@ -83,6 +83,7 @@ void check_embed(const CLI::App& /*command*/, const EmbedArguments& arguments) {
   if (arguments.target.empty() && std::ranges::any_of(arguments.outputs, needs_target)) {
     throw CLI::RequiredError("--target");
   }
+  check_report(arguments.json && !arguments.dry_run, arguments.outputs);
 }
 
 }  // namespace

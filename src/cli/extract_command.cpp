@@ -61,7 +61,6 @@ Result<void> extract_to(const ExtractArguments& arguments, const std::vector<Par
   }
   ETSTREAM_TRY(write_outputs(outputs, arguments));
   for (const Part& part : parts) {
-    if (is_standard_output(part.path)) continue;
     say("{}: {}, {}\n", part.path, part.what, readable_size(part.source.size()));
   }
   if (with_cases) {

@@ -53,9 +53,7 @@ Result<void> fat_extract(const FatExtractArguments& arguments) {
                     quote(arguments.name), names_text(container.payloads(), &FatPayload::name));
   }
   ETSTREAM_TRY(write_output(plan_copy(payload->data, "payload"), arguments.output, arguments));
-  if (!is_standard_output(arguments.output)) {
-    say("{}: payload {}, {}\n", arguments.output, quote(payload->name), readable_size(payload->data.size()));
-  }
+  say("{}: payload {}, {}\n", arguments.output, quote(payload->name), readable_size(payload->data.size()));
   return {};
 }
 

@@ -158,11 +158,15 @@ void exclude_with(const CLI::App& command, const std::string& choice,
   }
 }
 
-void check_output(const CLI::App& command, const OutputOptions& options) {
-  if (command.count("--output") == 0 && !options.dry_run) throw CLI::RequiredError("--output");
-  if (is_standard_output(options.output) && options.json && !options.dry_run) {
+void check_report(bool json, const std::vector<std::string>& outputs) {
+  if (json && std::ranges::any_of(outputs, is_standard_output)) {
     throw CLI::ValidationError("--json and the output can't both go to standard output");
   }
+}
+
+void check_output(const CLI::App& command, const OutputOptions& options) {
+  if (command.count("--output") == 0 && !options.dry_run) throw CLI::RequiredError("--output");
+  check_report(options.json && !options.dry_run, {options.output});
 }
 
 void add_as_of(CLI::App& command, std::optional<ExecutorchRelease>& as_of) {

@@ -117,6 +117,8 @@ std::array<CLI::Option*, 2> add_limits(CLI::App& command, WriteOptions& options)
 void add_output_path(CLI::App& command, OutputOptions& options, const std::string& what,
                      const std::string& example);
 void add_output_flags(CLI::App& command, OutputOptions& options);
+/// Throws the error of a wrong command line if a report, with --json, would go where one of `outputs` goes.
+void check_report(bool json, const std::vector<std::string>& outputs);
 /// Throws CLI11's errors if options don't go together.
 void check_output(const CLI::App& command, const OutputOptions& options);
 

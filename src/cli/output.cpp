@@ -198,6 +198,7 @@ Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOption
                            const std::string& folder) {
   ETSTREAM_TRY(check_outputs(outputs, options, folder));
   let_writes_fail();
+  if (std::ranges::any_of(outputs, is_standard_output, &Output::path)) leave_out_reports();
   const bool sync = !options.no_sync;
   std::vector<const Output*> files;
   // Streams come first: what has gone there can't be taken back. An interrupt, which ends the process at once
@@ -239,7 +240,7 @@ void warn(const Finding& warning) {
 
 void say_sizes(const std::vector<Output>& outputs) {
   for (const Output& output : outputs) {
-    if (!is_standard_output(output.path)) say("{}: {}\n", output.path, readable_size(output.plan->size));
+    say("{}: {}\n", output.path, readable_size(output.plan->size));
   }
 }
 

@@ -38,13 +38,14 @@ struct Output {
 
 /// Does the same for several outputs: all appear in the end, or none does. They come in this order, after
 /// outputs to streams. `folder`, if it does not exist, is made for them, and removed if they do not appear.
+/// An output on standard output is alone there: reports are left out from then on.
 [[nodiscard]] Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOptions& options,
                                          const std::string& folder = {});
 
 /// Returns whether write_outputs() has put a file or a folder in its place.
 [[nodiscard]] bool outputs_have_appeared();
 
-/// Prints the path and the size of each output that is no stream. All have plans.
+/// Prints the path and the size of each output. All have plans.
 void say_sizes(const std::vector<Output>& outputs);
 
 /// Returns how many bytes of memory the command takes to write the outputs that have plans: those that grow

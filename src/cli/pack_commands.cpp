@@ -116,7 +116,6 @@ Result<Sizes> recode(const Stream& stream, const std::string& path, const PackAr
 /// Reports the sizes of the packed file and of the original.
 void report(const std::string& output, std::uint64_t packed, std::uint64_t original,
             const PackArguments& arguments) {
-  if (is_standard_output(output)) return;
   if (arguments.json) {
     print_json({{"output", output}, {"packed_size", packed}, {"original_size", original}});
     return;
@@ -195,6 +194,10 @@ Result<void> unpack_command(const PackArguments& arguments) {
   return {};
 }
 
+void check_pack(const CLI::App&, const PackArguments& arguments) {
+  check_report(arguments.json, {arguments.output.empty() ? arguments.file : arguments.output});
+}
+
 void add_options(CLI::App& command, PackArguments& arguments, const std::string& file,
                  const std::string& output, const std::string& base) {
   command.add_option("FILE", arguments.file, file + "; - is standard input")->required();
@@ -211,14 +214,15 @@ void add_options(CLI::App& command, PackArguments& arguments, const std::string&
 
 void add_pack_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<PackArguments>(
-      app, chosen, "pack", "Make a file smaller; all subcommands read packed files", pack_command);
+      app, chosen, "pack", "Make a file smaller; all subcommands read packed files", pack_command,
+      check_pack);
   add_options(command, arguments, "The file to pack", "The packed file; the default is FILE.etz",
               "Write an update: what FILE has that is not in OLD, an earlier version of it");
 }
 
 void add_unpack_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<PackArguments>(
-      app, chosen, "unpack", "Restore a packed file, bit for bit", unpack_command);
+      app, chosen, "unpack", "Restore a packed file, bit for bit", unpack_command, check_pack);
   add_options(command, arguments, "The packed file", "The original file; the default is FILE without .etz",
               "The file that an update was made from");
 }

@@ -105,7 +105,7 @@ Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options,
   ETSTREAM_TRY(write_output(plan, options.output, options));
   if (options.json) {
     print_json(report);
-  } else if (!is_standard_output(options.output)) {
+  } else {
     say("{}: {}\n", options.output, words);
   }
   return {};

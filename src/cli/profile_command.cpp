@@ -208,6 +208,7 @@ Result<int> report(const ReadProfile& measured, const ReadProfile* before,
                                              limits, verdict.lines));
   }
   ETSTREAM_TRY(reports.write());
+  if (earlier != nullptr) print_comparison(*earlier, profile);
   return verdict.exit_code;
 }
 
@@ -233,7 +234,6 @@ Result<void> compare_command(const ProfileArguments& arguments, ChosenCommand& c
   ETSTREAM_ASSIGN(const ReadProfile before, read_baseline(arguments));
   ETSTREAM_ASSIGN(const ReadProfile after, read_profile_of(arguments.compare[1]));
   ETSTREAM_TRY(check_reports(arguments, {}));
-  print_comparison(before.profile, after.profile);
   ETSTREAM_ASSIGN(chosen.done, report(after, &before, arguments));
   return check_whole(after.profile, arguments.compare[1]);
 }
@@ -258,7 +258,6 @@ Result<void> profile_command(const ProfileArguments& arguments, ChosenCommand& c
   if (!end) return not_run(chosen, end.error());
   let_writes_fail();
   print_profile(profile);
-  if (before) print_comparison(before->profile, profile);
   const std::string json = json_text(profile_to_json(profile));
   const ReadProfile measured{std::move(profile), json};
   ETSTREAM_ASSIGN(const int verdict, report(measured, before ? &*before : nullptr, arguments));
@@ -317,6 +316,10 @@ void check_profile(const ChosenCommand& chosen, ProfileArguments& arguments) {
     return;
   }
   require_other_command(chosen, arguments.misplaced);
+  const char* const mixed = "standard output is the command's: name a file";
+  refuse(is_standard_output(arguments.json), "--json", mixed);
+  refuse(is_standard_output(arguments.html), "--html", mixed);
+  refuse(is_standard_output(arguments.markdown), "--markdown", mixed);
   if (arguments.phase.empty()) return;
   const char* const of_whole = "the `etstream profile` around this one reports";
   refuse(!arguments.json.empty(), "--json", of_whole);

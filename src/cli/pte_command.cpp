@@ -114,6 +114,7 @@ Result<void> pte_command(PteArguments& arguments) {
 
 void check_pte(const CLI::App& command, PteArguments& arguments) {
   check_output(command, arguments);
+  check_report(arguments.json && !arguments.dry_run, {arguments.constants_to});
   if (command.count("--delegates") == 0) return;
   arguments.options.delegates =
       arguments.delegates == kDelegatePlaces.front() ? DelegateData::kInline : DelegateData::kInSegments;

@@ -130,8 +130,10 @@ void add_explain_command(CLI::App& app, ChosenCommand& chosen) {
 void add_reweight_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<ReweightArguments>(
       app, chosen, "reweight", "Put the weights of another checkpoint into a program that is already lowered",
-      reweight_command,
-      [](const CLI::App& own, const ReweightArguments& given) { check_output(own, given); });
+      reweight_command, [](const CLI::App& own, const ReweightArguments& given) {
+        check_output(own, given);
+        check_report(given.json && !given.dry_run, given.weights_to);
+      });
   add_program(command, arguments, "A program (.pte)");
   add_list(command, "--was", "CHECKPOINT", arguments.was, "The checkpoint that the program was exported from")
       ->required();

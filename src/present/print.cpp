@@ -4,6 +4,11 @@
 #include <cstddef>
 
 namespace etstream {
+namespace {
+
+bool leaves_out_reports = false;
+
+}  // namespace
 
 std::string for_terminal(std::string_view words) {
   std::string out;
@@ -23,7 +28,10 @@ std::string one_line(std::string_view words) {
   return out;
 }
 
+void leave_out_reports() noexcept { leaves_out_reports = true; }
+
 void print_to(std::FILE* file, std::string_view words) {
+  if (file == stdout && leaves_out_reports) return;
   const std::string out = for_terminal(words);
   std::fwrite(out.data(), 1, out.size(), file);
 }

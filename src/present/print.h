@@ -18,6 +18,9 @@ namespace etstream {
 /// Returns the same, but with line ends as \xNN too: a message with a name that has one is still one line.
 [[nodiscard]] std::string one_line(std::string_view words);
 
+/// Leaves out all that would go to standard output from now on, as the bytes of an output are there.
+void leave_out_reports() noexcept;
+
 /// Prints `words` as for_terminal() returns them.
 void print_to(std::FILE* file, std::string_view words);
 

@@ -86,7 +86,7 @@ COMMANDS = {
     "explain": ["explain model.pte --by model.pte --json", "explain model.pte --by delegated.pte --json"],
     "inspect --graph": [f"inspect {name}.pte --graph forward --format json" for name in ("model", "small", "delegated")],
     "inspect --budget": [f"inspect {name} --budget --json" for name in ("model.pte", "segmented.bpte", "delegated.pte")],
-    "profile": ["profile --callers --json - -- sh phase.sh"],
+    "profile": ["profile --callers --json profile.json -- sh phase.sh"],
     "diff": ["diff model.bpte segmented.bpte --json", "diff model.pte small.pte --json", "diff model.pte model.pte --json",
              "diff delegated.pte other.pte --json"],
 }
@@ -190,7 +190,8 @@ def main() -> int:
                 table |= {f"tensor_data.{field}": row for field, row in table.items() if field != "tensor_data"}
             for command in commands:
                 done = subprocess.run([etstream, *command.split()], cwd=folder, capture_output=True, text=True, check=False)
-                problems += [f"{command}: {problem}" for problem in check(json.loads(done.stdout), "", table, seen)]
+                report = json.loads(done.stdout or (folder / "profile.json").read_text())
+                problems += [f"{command}: {problem}" for problem in check(report, "", table, seen)]
             problems += [f"{heading}: no report has {field}" for field in table if field not in seen | UNSEEN]
     problems += [f"{page}: no command prints what {heading!r} describes" for heading in tables.keys() - COMMANDS.keys()]
     count = sum(map(len, tables.values()))

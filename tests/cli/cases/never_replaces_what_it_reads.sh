@@ -44,6 +44,16 @@ done
 etstream pte model.pte -o /dev/fd/3 >so 3>>so
 cmp so model.pte && echo "the program alone"
 etstream pte model.pte -o /dev/null --json >/dev/null && echo "nothing is mixed where all is lost"
+# An output is alone there, whatever else is written.
+etstream pte model.pte --constants-to beside.ptd -o beside.pte >/dev/null
+etstream pte model.pte --constants-to w.ptd -o - | cmp - beside.pte
+etstream pte model.pte --constants-to - -o w.pte | cmp - beside.ptd
+etstream bundle model.pte --cases cases.json -o w.bpte >/dev/null
+etstream extract w.bpte --program - --cases w.cases | cmp - model.pte
+try etstream pte model.pte --constants-to - -o w.pte --json
+try etstream pack model.pte -o - --json
+for to in --json --html '--compare none --markdown'; do try etstream profile $to - -- echo mixed; done
+rm -r w.*
 
 # Two inputs do not go to one place.
 mkdir a b o
