@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "etstream/byte_source.h"
 #include "etstream/export.h"
@@ -52,5 +53,10 @@ struct EmbeddedFile {
 /// have it; a packed file, where an assembler would read it. kTooLarge for an object file for 32 bits over
 /// 4 GiB. kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan(const EmbeddedFile& file, std::string_view output);
+
+/// Plans all outputs of a file, in their order. Errors: those of each; kInvalidArgument for headers alone, as
+/// no output would have the bytes that they declare.
+[[nodiscard]] ETSTREAM_EXPORT Result<std::vector<FilePlan>> plan_outputs(
+    const EmbeddedFile& file, const std::vector<std::string>& outputs);
 
 }  // namespace etstream

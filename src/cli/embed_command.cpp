@@ -3,7 +3,6 @@
 // etstream embed FILE -o OUT... [--target TARGET] [--symbol NAME] [--section NAME] [--align SIZE]
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -34,7 +33,7 @@ struct EmbedArguments : WriteOptions {
 };
 
 void print_report(const EmbedArguments& arguments, const EmbeddedFile& file, std::uint64_t needed,
-                  const std::deque<FilePlan>& plans) {
+                  const std::vector<FilePlan>& plans) {
   if (arguments.json) {
     auto outputs = nlohmann::ordered_json::array();
     for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -67,12 +66,9 @@ Result<void> embed_command(const EmbedArguments& arguments) {
       target != kObjectTargets.end()) {
     file.target = static_cast<ObjectTarget>(target - kObjectTargets.begin());
   }
-  std::deque<FilePlan> plans;
+  ETSTREAM_ASSIGN(const auto plans, plan_outputs(file, arguments.outputs));
   std::vector<Output> outputs;
-  for (const std::string& path : arguments.outputs) {
-    ETSTREAM_ASSIGN(FilePlan planned, plan(file, path));
-    outputs.push_back({&plans.emplace_back(std::move(planned)), path});
-  }
+  for (std::size_t i = 0; i < plans.size(); ++i) outputs.push_back({&plans[i], arguments.outputs[i]});
   ETSTREAM_TRY(arguments.dry_run ? check_outputs(outputs, arguments) : write_outputs(outputs, arguments));
   print_report(arguments, file, needed, plans);
   return {};

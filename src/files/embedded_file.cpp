@@ -195,4 +195,19 @@ Result<FilePlan> plan(const EmbeddedFile& file, std::string_view output) {
   });
 }
 
+Result<std::vector<FilePlan>> plan_outputs(const EmbeddedFile& file,
+                                           const std::vector<std::string>& outputs) {
+  return without_exceptions([&]() -> Result<std::vector<FilePlan>> {
+    std::vector<FilePlan> plans;
+    for (const std::string& output : outputs) {
+      ETSTREAM_ASSIGN(plans.emplace_back(), plan(file, output));
+    }
+    const auto is_header = [](const std::string& output) { return output.ends_with(".h"); };
+    if (!std::ranges::all_of(outputs, is_header)) return plans;
+    return make_error(ErrorCode::kInvalidArgument,
+                      "expected also an output with the bytes, .S or .o: a header, {}, only declares them",
+                      names_text(outputs));
+  });
+}
+
 }  // namespace etstream

@@ -39,12 +39,7 @@ std::vector<FilePlan> plan_embedded_file(const std::string& path, const std::vec
     if (symbol) file.symbol = *symbol;
     if (section) file.section = *section;
     if (alignment) file.alignment = *alignment;
-    std::vector<FilePlan> plans;
-    for (const std::string& output : outputs) {
-      ETSTREAM_ASSIGN(FilePlan planned, plan(file, output));
-      plans.push_back(std::move(planned));
-    }
-    return plans;
+    return plan_outputs(file, outputs);
   });
 }
 

@@ -12,15 +12,20 @@ import pytest
 from conftest import Command
 
 
-@pytest.mark.parametrize("name", ["model.o", "model.S", "model.h"])
+@pytest.mark.parametrize("name", ["model.o", "model.S"])
 def test_each_output_is_that_of_the_command(name: str, program: Path, command: Command, tmp_path: Path) -> None:
     ours, theirs = tmp_path / "ours" / name, tmp_path / "theirs" / name
     for path in (ours, theirs):
         path.parent.mkdir()
-    etstream.embed(program, ours, target="aarch64", symbol="model", section="models", align="4K")
+    outputs = [ours, ours.with_suffix(".h")]
+    etstream.embed(program, outputs, target="aarch64", symbol="model", section="models", align="4K")
     options = ["--target", "aarch64", "--symbol", "model", "--section", "models", "--align", "4K"]
-    assert command("embed", program, *options, "-o", theirs).returncode == 0
+    header = theirs.with_suffix(".h")
+    assert command("embed", program, *options, "-o", theirs, "-o", header).returncode == 0
     assert ours.read_bytes() == theirs.read_bytes()
+    assert outputs[1].read_bytes() == header.read_bytes()
+    with pytest.raises(etstream.InvalidArgumentError, match="expected also an output with the bytes"):
+        etstream.embed(program, ours.with_name("alone.h"))
 
 
 def test_the_defaults_are_those_of_the_command(program: Path, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def embed(
         file: the path of a program, a bundle or any other file.
         outputs: a path or several. The ending of each says what it becomes: NAME.o an object file; NAME.S assembly,
             which names the file; NAME.h a header that declares what either of these has: the array SYMBOL, SYMBOL_end
-            and SYMBOL_size. They appear together, or none does.
+            and SYMBOL_size, and which comes only with one of them. They appear together, or none does.
         target: the processor that object files are for: "arm" for any Cortex-M, "aarch64", "riscv32", "riscv64" or
             "x86-64".
         symbol: the array's name in C; by default that of the file, model_pte for model.pte.

@@ -25,7 +25,8 @@ try etstream embed cut.pte -o x.h
 try etstream embed model.pte -o model.pte
 cp model.pte model.S
 try etstream embed model.S -o model.S
-try etstream embed model.pte -o x.h -o x.h
+try etstream embed model.pte -o x.S -o x.S
+try etstream embed model.pte -o x.h
 cp model.pte 'a"b'
 try etstream embed 'a"b' -o x.S
 etstream embed 'a"b' -o x.o --target x86-64
