@@ -45,8 +45,8 @@ struct OutputComparisonOptions {
 };
 
 /// The outputs of test cases beside the expected ones. The errors are about files that can't be outputs of
-/// the bundle, such as that of a case that it does not have; the warnings about files with other names, and
-/// about outputs that are not compared.
+/// the bundle, such as that of a case that it does not have; the warnings about files with other names,
+/// except the others of write_test_cases(), and about outputs that are not compared.
 struct OutputFindings : Findings {
   std::vector<MethodRun> runs;  // one for each test case; each ends with kOk or kOtherOutputs
 

@@ -132,7 +132,7 @@ class OutputFolder {
         auto output = read_output_name(name);
         if (output) {
           ETSTREAM_TRY(place({path, *std::move(output)}));
-        } else {
+        } else if (!is_beside_outputs(name)) {
           others_.push_back(name);
         }
         continue;

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cstddef>
 
+#include "core/base/text.h"
+
 namespace etstream {
 namespace {
 
@@ -51,6 +53,15 @@ std::optional<OutputName> read_output_name(std::string_view name) {
   if (!out.test_case || left.size() < 2 || !left.ends_with('_')) return std::nullopt;
   out.label = left.substr(0, left.size() - 1);
   return out;
+}
+
+bool is_beside_outputs(std::string_view name) {
+  constexpr std::string_view kInput = "_input_";
+  const std::size_t at = name.rfind(kInput);
+  if (at == std::string_view::npos) return name == "cases.json";
+  const auto output =
+      read_output_name(text("{}_output_{}", name.substr(0, at), name.substr(at + kInput.size())));
+  return output && !output->label.empty();
 }
 
 }  // namespace etstream

@@ -22,6 +22,10 @@ struct OutputName {
 /// Reads the name of a file; returns nothing for other names.
 [[nodiscard]] std::optional<OutputName> read_output_name(std::string_view name);
 
+/// Returns whether write_test_cases() gives this name to what it writes beside outputs: the list of cases, or
+/// an input.
+[[nodiscard]] bool is_beside_outputs(std::string_view name);
+
 /// Reads a whole number in at most nine decimal digits.
 [[nodiscard]] std::optional<std::uint64_t> read_number(std::string_view digits);
 
