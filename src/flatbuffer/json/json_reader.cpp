@@ -101,19 +101,19 @@ class JsonTapeWriter final : public JsonHandler {
   std::string name_;
 };
 
-JsonTape::JsonTape(ByteSource json, JsonKeys keys, int deepest)
-    : json_(std::move(json)), deepest_(deepest), keys_(std::move(keys)) {
+JsonTape::JsonTape(ByteSource json, JsonKeys keys, int deepest, JsonSyntax syntax)
+    : json_(std::move(json)), deepest_(deepest), syntax_(syntax), keys_(std::move(keys)) {
   for (const auto& [name, number] : keys_) {
     names_.resize(std::max<std::size_t>(names_.size(), std::size_t{number} + 1));
     names_[number] = name;
   }
 }
 
-Result<JsonTape> JsonTape::parse(const ByteSource& json, JsonKeys keys, int deepest) {
+Result<JsonTape> JsonTape::parse(const ByteSource& json, JsonKeys keys, int deepest, JsonSyntax syntax) {
   return without_exceptions([&]() -> Result<JsonTape> {
-    JsonTape tape(json, std::move(keys), deepest);
+    JsonTape tape(json, std::move(keys), deepest, syntax);
     JsonTapeWriter writer(tape);
-    ETSTREAM_TRY(parse_json(json, writer, deepest));
+    ETSTREAM_TRY(parse_json(json, writer, deepest, syntax));
     return tape;
   });
 }
@@ -200,9 +200,9 @@ std::string JsonTape::path_to(Place place) const {
 }
 
 Error JsonTape::at_line(Place place, const Error& error) const {
-  JsonTape again(json_, keys_, deepest_);
+  JsonTape again(json_, keys_, deepest_, syntax_);
   JsonTapeWriter writer(again, JsonTapeWriter::Stop{place, error});
-  auto found = parse_json(json_, writer, deepest_);
+  auto found = parse_json(json_, writer, deepest_, syntax_);
   // A file that has changed may have no such line.
   if (found) return about(error, json_.name(), {});
   return std::move(found).error();

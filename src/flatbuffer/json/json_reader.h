@@ -55,7 +55,8 @@ class JsonTape {
   JsonTape& operator=(JsonTape&&) = default;
 
   /// `keys` are numbered from 1 on. Errors: those of parse_json.
-  [[nodiscard]] static Result<JsonTape> parse(const ByteSource& json, JsonKeys keys, int deepest);
+  [[nodiscard]] static Result<JsonTape> parse(const ByteSource& json, JsonKeys keys, int deepest,
+                                              JsonSyntax syntax = JsonSyntax::kStandard);
 
   [[nodiscard]] Value at(Place place) const;
   /// Returns the key at `place`, which is in an object and before its end.
@@ -69,7 +70,7 @@ class JsonTape {
  private:
   friend class JsonTapeWriter;
 
-  JsonTape(ByteSource json, JsonKeys keys, int deepest);
+  JsonTape(ByteSource json, JsonKeys keys, int deepest, JsonSyntax syntax);
   // These read what is at a place, and move the place behind it.
   std::uint64_t take_number(Place& place) const;
   std::string_view take_string(Place& place) const;
@@ -80,6 +81,7 @@ class JsonTape {
 
   ByteSource json_;
   int deepest_;
+  JsonSyntax syntax_;
   JsonKeys keys_;
   std::vector<std::string_view> names_;  // of keys_, by number
   std::vector<std::uint8_t> bytes_;

@@ -10,7 +10,6 @@
 #include <streambuf>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "core/base/text.h"
 #include "core/base/try.h"
@@ -21,10 +20,12 @@ namespace {
 constexpr std::size_t kWindowSize = std::size_t{64} << 10;
 constexpr std::uint64_t kLongestToken = std::uint64_t{16} << 20;
 
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+
 /// The characters of a source, read a window at a time. A failed read ends them early.
 class Characters final : public std::streambuf {
  public:
-  explicit Characters(const ByteSource& source) : source_(source), window_(kWindowSize) {}
+  Characters(const ByteSource& source, JsonSyntax syntax) : source_(source), syntax_(syntax) {}
 
   /// Returns the line of the character that was taken last, from 1.
   std::uint64_t line() const {
@@ -42,25 +43,64 @@ class Characters final : public std::streambuf {
     line_ = line();
     begin_ = taken();
     setg(nullptr, nullptr, nullptr);
-    if (begin_ - event_ > kLongestToken) {
-      error_ = make_error(ErrorCode::kCorrupt, "a string, a number or white space is longer than {}",
-                          readable_size(kLongestToken));
+    window_.clear();
+    while (window_.empty() && read_ < source_.size()) {
+      if (const auto read = read_window(); !read) error_ = read.error();
+      if (error_) return traits_type::eof();
     }
-    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(kWindowSize, source_.size() - begin_));
-    if (error_ || n == 0) return traits_type::eof();
-    auto read = source_.read_at(begin_, std::as_writable_bytes(std::span(window_).first(n)));
-    if (!read) {
-      error_ = std::move(read).error();
-      return traits_type::eof();
-    }
+    if (window_.empty()) return traits_type::eof();
     line_ += ends_line ? 1 : 0;
-    setg(window_.data(), window_.data(), window_.data() + n);
+    setg(window_.data(), window_.data(), window_.data() + window_.size());
     return traits_type::to_int_type(window_.front());
   }
 
+  Result<void> read_window() {
+    if (begin_ + word_.size() - event_ > kLongestToken) {
+      return make_error(ErrorCode::kCorrupt, "a string, a number or white space is longer than {}",
+                        readable_size(kLongestToken));
+    }
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(kWindowSize, source_.size() - read_));
+    std::string given(n, '\0');
+    ETSTREAM_TRY(source_.read_at(read_, std::as_writable_bytes(std::span(given))));
+    read_ += given.size();
+    if (syntax_ == JsonSyntax::kStandard) {
+      window_ = std::move(given);
+    } else {
+      std::ranges::for_each(given, [&](char c) { add(c); });
+      if (read_ == source_.size()) add_word();
+    }
+    return {};
+  }
+
+  /// Adds a character to the window, or to the word that it may be a part of.
+  void add(char c) {
+    const bool is_of_word = is_letter(c) || (c >= '0' && c <= '9') || c == '.' || c == '+' || c == '-';
+    if (!in_string_ && is_of_word) {
+      word_ += c;
+      return;
+    }
+    if (!word_.empty()) add_word();
+    window_ += c;
+    if (c == '"' && !is_escaped_) in_string_ = !in_string_;
+    is_escaped_ = in_string_ && c == '\\' && !is_escaped_;
+  }
+
+  /// Adds the word to the window, between quotes unless it is a number or a word of JSON.
+  void add_word() {
+    const char first = word_[word_.starts_with('-') ? 1 : 0];
+    const bool is_json = word_ == "true" || word_ == "false" || word_ == "null";
+    window_ += is_letter(first) && !is_json ? text("\"{}\"", word_) : word_;
+    word_.clear();
+  }
+
   const ByteSource& source_;
-  std::vector<char> window_;
-  std::uint64_t begin_ = 0;  // of the window, in the source
+  const JsonSyntax syntax_;
+  std::uint64_t read_ = 0;  // bytes of the source
+  std::string window_;
+  std::string word_;  // that may go on in the next bytes
+  bool in_string_ = false;
+  bool is_escaped_ = false;
+  std::uint64_t begin_ = 0;  // of the window, in all characters
   std::uint64_t line_ = 1;   // that the window begins in; of the last character where there is no window
   std::uint64_t event_ = 0;  // where the last event ended
   std::optional<Error> error_;
@@ -154,9 +194,9 @@ std::string_view name_of(JsonEvent::Kind kind) noexcept {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-Result<void> parse_json(const ByteSource& source, JsonHandler& handler, int deepest) {
+Result<void> parse_json(const ByteSource& source, JsonHandler& handler, int deepest, JsonSyntax syntax) {
   return without_exceptions([&]() -> Result<void> {
-    Characters characters(source);
+    Characters characters(source, syntax);
     Adapter adapter(handler, characters, deepest);
     std::istream stream(&characters);
     const bool parsed = nlohmann::json::sax_parse(stream, &adapter);

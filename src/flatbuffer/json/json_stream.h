@@ -49,11 +49,16 @@ class JsonHandler {
 
 inline constexpr int kDeepestJson = 64;
 
+enum class JsonSyntax {
+  kStandard,  // RFC 8259
+  kFlatc,     // also words without quotes, which come as strings: flatc writes keys so, and -inf and nan
+};
+
 /// Parses all of `source`. Memory: 64 KiB and the longest string. Errors: the handler's, with the file's
 /// name and the line put before them; kCorrupt for what is not JSON (RFC 8259, valid UTF-8), nesting
 /// deeper than `deepest`, a string, a number or white space longer than 16 MiB, and integers over 64 bits;
 /// the source's own.
 [[nodiscard]] Result<void> parse_json(const ByteSource& source, JsonHandler& handler,
-                                      int deepest = kDeepestJson);
+                                      int deepest = kDeepestJson, JsonSyntax syntax = JsonSyntax::kStandard);
 
 }  // namespace etstream

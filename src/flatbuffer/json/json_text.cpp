@@ -132,10 +132,14 @@ std::string json_float(std::uint64_t bits, unsigned width) {
 }
 
 std::optional<std::uint64_t> parse_special_float(std::string_view string, unsigned width) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (string == "inf") return bits_of(kInfinity, width);
-  if (string == "-inf") return bits_of(-kInfinity, width);
-  if (string == "nan") return bits_of(std::numeric_limits<double>::quiet_NaN(), width);
+  using Limits = std::numeric_limits<double>;
+  const bool is_negative = string.starts_with('-');
+  const std::string_view word = string.substr(is_negative ? 1 : 0);
+  const bool is_nan = word == "nan" || word == "NaN";
+  if (is_nan || word == "inf" || word == "Infinity") {
+    const double value = is_nan ? Limits::quiet_NaN() : Limits::infinity();
+    return bits_of(is_negative ? -value : value, width);
+  }
   if (!string.starts_with(kOtherNan)) return std::nullopt;
   string.remove_prefix(kOtherNan.size());
   std::uint64_t bits = 0;

@@ -42,7 +42,8 @@ Result<std::unique_ptr<JsonValueReader>> JsonValueReader::parse(const Schema& sc
                                                                 const std::string& folder) {
   return without_exceptions([&]() -> Result<std::unique_ptr<JsonValueReader>> {
     Keys keys(schema);
-    ETSTREAM_ASSIGN(JsonTape tape, JsonTape::parse(json, std::move(keys.numbers), kDeepest));
+    ETSTREAM_ASSIGN(JsonTape tape,
+                    JsonTape::parse(json, std::move(keys.numbers), kDeepest, JsonSyntax::kFlatc));
     const bool needs_slash = !folder.empty() && !folder.ends_with('/');
     return std::unique_ptr<JsonValueReader>(
         new JsonValueReader(schema, std::move(keys), std::move(tape), needs_slash ? folder + "/" : folder));

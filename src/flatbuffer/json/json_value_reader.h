@@ -20,12 +20,14 @@
 
 namespace etstream {
 
-/// Reads the JSON that write_json(), flatc and ExecuTorch's _DataclassEncoder write. Keys come in any order;
-/// null is absent.
+/// Reads the JSON that write_json(), flatc and ExecuTorch's _DataclassEncoder write. Keys come in any order,
+/// and need no quotes; null is absent.
 ///
 /// - An enum is a name or a number; several names with a space between them where it has bit_flags.
 /// - A bool is true or false, or the number that is stored.
-/// - A float is a number, or "nan", "inf", "-inf", "nan:BITS".
+/// - A float is a number, or nan, inf, -nan or -inf, with quotes or without, or "nan:BITS"; Python writes NaN
+/// and
+///   Infinity.
 /// - A union X comes with X_type, a name or a number.
 /// - A struct is an object with all its members, or its bytes in base64.
 /// - A string that is not UTF-8 is {"base64": "..."}.

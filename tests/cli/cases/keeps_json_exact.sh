@@ -50,6 +50,21 @@ echo '{"any": {"id": 4}}' >any.json
 etstream compile --exact untyped.fbs any.json -o any.bin
 try etstream decompile --exact --raw-binary typed.fbs any.bin -o -
 
+echo "--- what decompile writes without --exact, as flatc does"
+cat >inf.json <<'JSON'
+{"execution_plan": [{"name": "f", "container_meta_type": {}, "inputs": [], "outputs": [0], "chains": [{"instructions": []}],
+  "operators": [], "delegates": [], "non_const_buffer_sizes": [0],
+  "values": [{"val_type": "Double", "val": {"double_val": -Infinity}}, {"val_type": "Double", "val": {"double_val": NaN}},
+             {"val_type": "Double", "val": {"double_val": "-nan"}}]}]}
+JSON
+etstream pte inf.json -o inf.pte 2>/dev/null
+for way in '' --strict-json; do
+  etstream decompile $way "$GOLDEN/../../schema/program.fbs" inf.pte -o shown.json
+  grep double_val shown.json
+  etstream pte shown.json -o again.pte >/dev/null 2>&1 && cmp again.pte inf.pte && echo "the same again"
+done
+rm inf.* again.pte shown.json
+
 echo "--- what is refused"
 echo '{"parts": [{"nam": "a"}]}' >wrong.json
 try etstream compile --exact model.fbs wrong.json -o wrong.mdl
