@@ -21,6 +21,7 @@
 #include "etstream/byte_source.h"
 #include "etstream/export.h"
 #include "etstream/file_plan.h"
+#include "etstream/findings.h"
 #include "etstream/result.h"
 #include "etstream/sink.h"
 
@@ -38,6 +39,7 @@ struct ExactJsonOptions {
   /// name `file_name`.
   std::optional<std::uint64_t> leave_out_over = std::nullopt;
   std::string file_name = {};  // by which readers of the JSON open the file; UTF-8
+  Warn warn = {};              // of what is behind the flatbuffer in the file, which the JSON lacks
 };
 
 /// The order of a flatbuffer's objects, which its bytes depend on.
@@ -54,8 +56,9 @@ class ETSTREAM_EXPORT ExactJson {
   [[nodiscard]] static Result<ExactJson> open(const std::string& schema,
                                               const std::vector<std::string>& include_folders = {});
 
-  /// Appends the JSON to `sink` and does not commit it. Checks `file` against the schema first, and ignores
-  /// what follows its flatbuffer. An enum is written as its name, a string that is not UTF-8 as {"base64":
+  /// Appends the JSON to `sink` and does not commit it. Checks `file` against the schema first, and warns
+  /// of what follows its flatbuffer, such as the segments of a program. An enum is written as its name, a
+  /// string that is not UTF-8 as {"base64":
   /// "..."}, a NaN as "nan" or "nan:BITS", an infinity as "inf" or "-inf"; deprecated fields are written as
   /// others. Memory: 16 bytes per object, and
   /// the longest string. Errors: kCorrupt with the offset, also for a value in a union of no type;

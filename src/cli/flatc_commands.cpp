@@ -155,7 +155,8 @@ Result<void> decompile_exactly(const DecompileArguments& arguments) {
                                    .identifier = !arguments.raw_binary,
                                    .size_prefixed = arguments.size_prefixed,
                                    .leave_out_over = arguments.leave_out_over,
-                                   .file_name = name_from(to.path, to.input)};
+                                   .file_name = name_from(to.path, to.input),
+                                   .warn = warn};
     return schema.decompile(file, options, to.sink);
   });
 }

@@ -17,6 +17,7 @@ namespace {
 /// The facts that a walk collects for checks of more than safe reading.
 struct Met {
   bool keeps_extents = false;
+  std::uint64_t end = 0;           // of the last object
   std::vector<UsedRange> extents;  // of objects: of a table up to the end of its last known field
   std::set<std::pair<std::uint64_t, const TableType*>>
       vtables;                     // that were looked through, by their tables' types
@@ -79,7 +80,9 @@ class Verification : public FlatbufferVisitor {
 
  private:
   void use(std::uint64_t begin, std::uint64_t size) {
-    if (met_ && met_->keeps_extents) met_->extents.push_back({begin, begin + size});
+    if (!met_) return;
+    met_->end = std::max(met_->end, begin + size);
+    if (met_->keeps_extents) met_->extents.push_back({begin, begin + size});
   }
 
   Result<void> look_through_vtable(const TableView& table, const TableType& declared) {
@@ -147,6 +150,14 @@ Result<std::optional<Error>> find_unknown_field(const FlatbufferView& view) {
     Met met;
     ETSTREAM_TRY(Verification(view, {}, &met).run());
     return std::move(met.unknown);
+  });
+}
+
+Result<std::uint64_t> end_of_objects(const FlatbufferView& view) {
+  return without_exceptions([&]() -> Result<std::uint64_t> {
+    Met met;
+    ETSTREAM_TRY(Verification(view, {}, &met).run());
+    return met.end;
   });
 }
 

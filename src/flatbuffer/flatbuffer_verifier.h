@@ -51,4 +51,8 @@ struct FlatbufferChecks {
 /// lose it. Memory: 48 bytes for each vtable. Errors: those of verify_flatbuffer().
 [[nodiscard]] Result<std::optional<Error>> find_unknown_field(const FlatbufferView& view);
 
+/// Returns the offset behind the last object that is reached; padding may follow. Memory and errors: those of
+/// find_unknown_field().
+[[nodiscard]] Result<std::uint64_t> end_of_objects(const FlatbufferView& view);
+
 }  // namespace etstream

@@ -74,11 +74,11 @@ FilePlan plan_exactly(const ExactJson& schema, const SourceLike& json, const Pat
 void decompile_exactly(const ExactJson& schema, const SourceLike& file, const OutputLike& output,
                        bool compact, bool defaults, bool identifier, bool size_prefixed,
                        std::optional<std::uint64_t> leave_out_over, std::string file_name, bool sync) {
-  const ExactJsonOptions options{compact,       defaults,       identifier,
-                                 size_prefixed, leave_out_over, std::move(file_name)};
+  CollectedWarnings warnings;
+  const ExactJsonOptions options{
+      compact, defaults, identifier, size_prefixed, leave_out_over, std::move(file_name), warnings.take()};
   const ByteSource source = source_of(file);
   require_apart(source, output);
-  CollectedWarnings warnings;
   const auto sink = open_output(output, warnings.options(sync));
   without_gil([&]() -> Result<void> {
     ETSTREAM_TRY(schema.decompile(source, options, *sink));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/exact_json.h"
 
+#include <algorithm>
+
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "flatbuffer/flatbuffer_verifier.h"
@@ -12,6 +14,24 @@
 #include "flatbuffer/schema_source.h"
 
 namespace etstream {
+
+namespace {
+
+/// Warns of what is behind the flatbuffer, except padding: the JSON does not have it.
+Result<void> warn_of_rest(const FlatbufferView& view, const Warn& warn) {
+  constexpr std::uint64_t kMostPadding = std::uint64_t{64} << 10;
+  const std::uint64_t size = view.file().size();
+  ETSTREAM_ASSIGN(const std::uint64_t end, end_of_objects(view));
+  ETSTREAM_ASSIGN(const auto nonzero, view.find_nonzero(end, std::min(size, end + kMostPadding)));
+  if (!warn || (!nonzero && size - end <= kMostPadding)) return {};
+  warn(with_advice(error_in(ErrorCode::kUnsupported, view.name(),
+                            "the JSON has the flatbuffer alone, and not the {} behind it, such as segments",
+                            counted(size - end, "byte")),
+                   {AdviceTerm::kSegmentsFrom, " takes those of a program from it again"}));
+  return {};
+}
+
+}  // namespace
 
 struct ExactJson::State : LoadedSchema {};
 
@@ -38,6 +58,7 @@ Result<void> ExactJson::decompile(const ByteSource& file, const ExactJsonOptions
       return make_error(ErrorCode::kUnsupported, "{}; a schema that has all of its fields loses none",
                         unknown->message);
     }
+    ETSTREAM_TRY(warn_of_rest(view, options.warn));
     JsonOptions json{.compact = options.compact, .defaults = options.defaults, .references = {}};
     if (options.leave_out_over) {
       json.references = JsonReferences{options.file_name, 0, *options.leave_out_over};

@@ -92,7 +92,7 @@ class ExactJson:
         file_name: str | None = None,
         sync: bool = True,
     ) -> None:
-        """Writes a flatbuffer as JSON. Ignores bytes behind it in the file.
+        """Writes a flatbuffer as JSON. Warns of bytes behind it in the file, such as segments, which the JSON lacks.
 
         Args:
             file: a source.

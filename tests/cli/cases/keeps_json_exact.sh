@@ -63,6 +63,10 @@ for way in '' --strict-json; do
   grep double_val shown.json
   etstream pte shown.json -o again.pte >/dev/null 2>&1 && cmp again.pte inf.pte && echo "the same again"
 done
+
+echo "--- what is behind the flatbuffer is not in the JSON"
+try etstream decompile --exact "$GOLDEN/../../schema/program.fbs" model.pte -o shown.json
+try etstream decompile --exact "$GOLDEN/../../schema/program.fbs" inf.pte -o shown.json
 rm inf.* again.pte shown.json
 
 echo "--- what is refused"
