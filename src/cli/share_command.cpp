@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "cli/commands.h"
@@ -40,20 +41,37 @@ struct NamedFile {
   std::filesystem::path output;
 };
 
-/// Reads "NAME=FILE" or "FILE". A name has no slash: a word that has one before the = is a path.
-NamedFile named_file(const std::string& given) {
+/// Reads "NAME=FILE" or "FILE". A name has no slash: a word that has one before the = is a path, and so is
+/// one that leads to a file, such as lr=0.1/model.pte. Error: kInvalidArgument for a word that may be either.
+Result<NamedFile> named_file(const std::string& given) {
   const std::string name = given.substr(0, given.find('='));
-  if (name.size() == given.size() || name.empty() || name.find('/') != std::string::npos) {
-    const std::filesystem::path path = given;
-    return {std::filesystem::path(unpacked_name(given)).stem().string(), path, path.filename()};
+  const bool has_name = name.size() < given.size() && !name.empty() && name.find('/') == std::string::npos;
+  const std::filesystem::path named = has_name ? given.substr(name.size() + 1) : "";
+  const auto is_file = [](const std::filesystem::path& path) {
+    std::error_code ignored;
+    return std::filesystem::exists(path, ignored) && !std::filesystem::is_directory(path, ignored);
+  };
+  if (has_name && !is_file(given)) return NamedFile{name, named, name + ".pte"};
+  if (is_file(named)) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "{} is a file, and so is {}, with a name before it: give ./{}", quote(given),
+                      quote(named.string()), given);
   }
-  return {name, given.substr(name.size() + 1), name + ".pte"};
+  const std::filesystem::path path = given;
+  return NamedFile{std::filesystem::path(unpacked_name(given)).stem().string(), path, path.filename()};
 }
 
-Result<std::vector<SharingInput>> open_inputs(const ShareArguments& arguments) {
-  std::vector<SharingInput> inputs;
+Result<std::vector<NamedFile>> named_files(const ShareArguments& arguments) {
+  std::vector<NamedFile> out;
   for (const std::string& given : arguments.files) {
-    const NamedFile file = named_file(given);
+    ETSTREAM_ASSIGN(out.emplace_back(), named_file(given));
+  }
+  return out;
+}
+
+Result<std::vector<SharingInput>> open_inputs(const std::vector<NamedFile>& files) {
+  std::vector<SharingInput> inputs;
+  for (const NamedFile& file : files) {
     ETSTREAM_ASSIGN(ByteSource program, ByteSource::file(file.path.string()));
     inputs.push_back({file.name, std::move(program)});
   }
@@ -62,11 +80,10 @@ Result<std::vector<SharingInput>> open_inputs(const ShareArguments& arguments) {
 
 /// Returns the outputs, weights first: a program must not be there before its weights.
 std::vector<Output> outputs_of(const SharingPlan& planned, const TensorDataOutput& weights,
-                               const ShareArguments& arguments) {
+                               const ShareArguments& arguments, const std::vector<NamedFile>& files) {
   std::vector<Output> outputs = weights.outputs();
-  for (std::size_t i = 0; i < arguments.files.size() && !arguments.folder.empty(); ++i) {
-    const std::filesystem::path name = named_file(arguments.files[i]).output;
-    outputs.push_back({&planned.files.programs[i], (arguments.folder / name).string()});
+  for (std::size_t i = 0; i < files.size() && !arguments.folder.empty(); ++i) {
+    outputs.push_back({&planned.files.programs[i], (arguments.folder / files[i].output).string()});
   }
   if (planned.container) outputs.push_back({&*planned.container, arguments.container});
   return outputs;
@@ -74,13 +91,13 @@ std::vector<Output> outputs_of(const SharingPlan& planned, const TensorDataOutpu
 
 /// Writes the files or, for a dry run, does what comes before.
 Result<void> write_files(const SharingPlan& planned, const TensorDataOutput& weights,
-                         const ShareArguments& arguments) {
+                         const ShareArguments& arguments, const std::vector<NamedFile>& files) {
   if (!planned.files.weights) {
     return make_error(ErrorCode::kInvalidArgument,
                       "the programs have no weights in common that could be shared{}",
                       arguments.dry_run ? "" : "; --dry-run tells what they have");
   }
-  const auto outputs = outputs_of(planned, weights, arguments);
+  const auto outputs = outputs_of(planned, weights, arguments, files);
   const std::string folder = arguments.folder.string();
   return arguments.dry_run ? check_outputs(outputs, arguments, folder)
                            : write_outputs(outputs, arguments, folder);
@@ -105,7 +122,8 @@ void print_report(const SharingPlan& planned, const TensorDataOutput& weights,
 }
 
 Result<void> share_command(const ShareArguments& arguments) {
-  ETSTREAM_ASSIGN(const auto inputs, open_inputs(arguments));
+  ETSTREAM_ASSIGN(const auto files, named_files(arguments));
+  ETSTREAM_ASSIGN(const auto inputs, open_inputs(files));
   const SharingOptions options{.least_size = arguments.least_size,
                                .into_container = !arguments.container.empty(),
                                .container_alignment = arguments.alignment};
@@ -113,7 +131,7 @@ Result<void> share_command(const ShareArguments& arguments) {
   ETSTREAM_ASSIGN(
       const TensorDataOutput weights,
       plan_tensor_data_output(planned.files.tensor_data, arguments.weights, arguments.split_max_size));
-  auto written = write_files(planned, weights, arguments);
+  auto written = write_files(planned, weights, arguments, files);
   if (written || arguments.dry_run) print_report(planned, weights, inputs, arguments.json);
   return written;
 }

@@ -12,6 +12,8 @@ try etstream ptd weights.ptd --map rules.json -o other.ptd
 echo '{"scale": "a", "scale": "b"}' >rules.json
 try etstream ptd weights.ptd --map rules.json -o other.ptd
 try etstream ptd weights.ptd --map gpt2 -o other.ptd
+mkdir gpt2
+try etstream ptd weights.ptd --map gpt2 -o other.ptd
 try etstream ptd weights.ptd --head-dim 4 -o other.ptd
 echo '{"no.*": null}' >rules.json
 try etstream ptd weights.ptd --map rules.json -o other.ptd

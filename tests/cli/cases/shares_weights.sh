@@ -56,4 +56,12 @@ try etstream share in/portable.pte in/aligned.pte --weights new.ptd --out-dir ne
 head -c 20000 model.pte >in/short.pte
 try etstream share in/portable.pte in/short.pte --weights new.ptd --out-dir new
 try etstream share in/portable.pte missing.pte --weights new.ptd --out-dir new
+# A word with = is a path if it leads to a file, and a folder of that name is none.
+mkdir lr=0.1 a=model.pte
+cp model.pte lr=0.1/one.pte
+try etstream share lr=0.1/one.pte a=model.pte --weights new.ptd --dry-run | head -3
+mkdir 0.1 && touch 0.1/one.pte 0.1/one.pte.etz
+try etstream share lr=0.1/one.pte a=model.pte --weights new.ptd --dry-run
+try etstream share ./lr=0.1/one.pte a=model.pte --weights new.ptd --dry-run | head -3
+rm -r lr=0.1 a=model.pte 0.1
 ls -A | grep -v npy

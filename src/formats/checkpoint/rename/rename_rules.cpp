@@ -377,8 +377,7 @@ Result<RenameRules> RenameRules::open(const std::string& name_or_path) {
     if (rules || rules.error().code != ErrorCode::kNotFound) return rules;
     const auto file = ByteSource::file(name_or_path);
     if (file) return read(*file);
-    if (file.error().code != ErrorCode::kNotFound) return file.error();
-    return make_error(ErrorCode::kNotFound, "{}; {}", file.error().message, rules.error().message);
+    return make_error(file.error().code, "{}; {}", file.error().message, rules.error().message);
   });
 }
 
