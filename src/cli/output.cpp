@@ -244,11 +244,15 @@ void say_sizes(const std::vector<Output>& outputs) {
   }
 }
 
-void print(const Findings& findings) {
+void print(const Findings& findings, std::size_t most) {
+  std::size_t found = 0;
   for (const Finding& error : findings.errors) {
-    complain("error: {}\n", one_line(full_message(error, option_words)));
+    if (found++ < most) complain("error: {}\n", one_line(full_message(error, option_words)));
   }
-  std::for_each(findings.warnings.begin(), findings.warnings.end(), warn);
+  for (const Finding& warning : findings.warnings) {
+    if (found++ < most) warn(warning);
+  }
+  if (found > most) complain("... and {}; --json lists all\n", counted(found - most, "more problem"));
 }
 
 FileSinkOptions file_options(bool sync) { return {.sync = sync, .warn = warn}; }

@@ -3,7 +3,9 @@
 // The output of a command: a file that appears whole, or standard output.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -73,8 +75,9 @@ void say_sizes(const std::vector<Output>& outputs);
 /// Prints a warning on a line of standard error.
 void warn(const Finding& warning);
 
-/// Prints each finding on a line of standard error.
-void print(const Findings& findings);
+/// Prints each finding on a line of standard error, the errors first. Of more than `most`, the rest is
+/// counted.
+void print(const Findings& findings, std::size_t most = std::numeric_limits<std::size_t>::max());
 
 /// Returns the options for writing files, with warnings on standard error of what their file system can't do.
 [[nodiscard]] FileSinkOptions file_options(bool sync);

@@ -2,6 +2,7 @@
 //
 // etstream verify FILE [WEIGHTS...] [--run [--python PYTHON] [--seed N] [--run-seconds N] [--run-memory SIZE]
 //     [--atol X] [--rtol X]]
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -20,6 +21,9 @@
 namespace etstream::cli {
 namespace {
 
+/// The most findings that are printed; --json has all.
+constexpr std::size_t kMostFindings = 9;
+
 struct VerifyArguments {
   std::string file;
   std::vector<std::string> weights;
@@ -34,7 +38,7 @@ struct VerifyArguments {
 Result<void> verify_command(const VerifyArguments& arguments) {
   ETSTREAM_ASSIGN(FileFindings findings,
                   verify(arguments.file, arguments.weights, {.partial = arguments.partial}));
-  if (!arguments.json) print(findings);
+  if (!arguments.json) print(findings, kMostFindings);
   if (arguments.run) {
     MethodRunOptions options = arguments.runs;
     options.tolerance = tolerance_of(arguments.atol, arguments.rtol);

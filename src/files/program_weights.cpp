@@ -6,6 +6,7 @@
 #include "etstream/program_weights.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <set>
 #include <utility>
@@ -40,8 +41,12 @@ class PairVerifier {
   Result<Findings> run() {
     for (const Error& error : requests_.errors) add_error(findings_, error);
     ETSTREAM_TRY(read_entries());
+    const std::size_t before = findings_.errors.size();
     for (const TensorRequest& request : requests_.tensors) check_tensor(request);
     for (const DelegateRequest& request : requests_.delegates) check_delegate(request);
+    if (missing_ > 1 && !entries_.empty()) {
+      findings_.errors.insert(findings_.errors.begin() + static_cast<std::ptrdiff_t>(before), lack());
+    }
     ETSTREAM_TRY(find_other_keys());
     ETSTREAM_TRY(check_keys_in_both());
     find_unused_keys();
@@ -92,6 +97,7 @@ class PairVerifier {
 
   void check_tensor(const TensorRequest& request) {
     used_.insert(request.key);
+    needed_.insert(request.key);
     const auto found = entries_.find(request.key);
     if (found == entries_.end()) return report_missing(request);
     const NamedTensorData& entry = found->second.data;
@@ -117,8 +123,19 @@ class PairVerifier {
     warning(name, "{}: ExecuTorch 1.5.1 does not compare it, and takes the bytes as they are", difference);
   }
 
+  /// Says in a sentence that several keys are missing, which follow.
+  [[nodiscard]] Error lack() const {
+    const bool is_one = weights_.size() == 1;
+    return error_in(ErrorCode::kCorrupt, is_one ? name_of(0) : program_name(),
+                    "{} {} of the {} that {} asks for: {}", is_one ? "has" : "the files have",
+                    needed_.size() - missing_, counted(needed_.size(), "key"), is_one ? program_name() : "it",
+                    is_one ? "it belongs to another version, or is a part of the weights"
+                           : "one is missing, or belongs to another version");
+  }
+
   void report_missing(const TensorRequest& request) {
     if (!told_.insert(request.key).second) return;
+    ++missing_;
     const std::string_view code = !weights_.empty() ? "0x20" : request.is_planned ? "0x24" : "0x2";
     const std::string_view found = requests_.named_data.contains(request.key)
                                        ? "it among the program's own named data, where none is looked for"
@@ -135,8 +152,10 @@ class PairVerifier {
     const auto entry = entries_.find(request.key);
     const auto own = requests_.named_data.find(request.key);
     const bool is_in_file = entry != entries_.end();
+    if (is_in_file || own == requests_.named_data.end()) needed_.insert(request.key);
     if (!is_in_file && own == requests_.named_data.end()) {
       if (!told_.insert(request.key).second) return;
+      ++missing_;
       return error(program_name(),
                    "{}: expected named data {} of {} in a file or in the program, found "
                    "it in neither: ExecuTorch 1.5.1 does not load the method{}",
@@ -223,6 +242,8 @@ class PairVerifier {
   Findings findings_;
   std::map<std::string, Entry> entries_;                                      // of all files, by key
   std::set<std::string> used_;                                                // keys
+  std::set<std::string> needed_;                                              // keys, of a file
+  std::size_t missing_ = 0;                                                   // of these
   std::set<std::string> asked_by_delegates_;                                  // keys
   std::map<std::pair<std::size_t, std::string_view>, std::uint64_t> warned_;  // of keys, by what
   std::set<std::string> told_;  // what has been said of a key, which many methods may ask for

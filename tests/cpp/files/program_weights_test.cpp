@@ -120,6 +120,10 @@ TEST_CASE("what is wrong with a file is said of the key, with what ExecuTorch ma
       {no_table + "warning: bad: key 'renamed': m.pte does not ask for it\n",
        [](auto& data) { data.entries[0].key = "renamed"; }},
       {no_matrix, [](auto& data) { data.entries.erase(data.entries.begin() + 1); }},
+      {"error: bad: has 1 of the 3 keys that m.pte asks for: it belongs to another version, or is a part of "
+       "the weights\n" +
+           no_table + no_matrix,
+       [](auto& data) { data.entries.erase(data.entries.begin(), data.entries.begin() + 2); }},
       {"error: " + table + " as method 'forward' has it, found int32 [5, 3]" + refused,
        [](auto& data) { data.entries[0].layout->scalar_type = ScalarType::kInt32; }},
       {"error: " + table + " as method 'forward' has it, found float32 [3, 5]" + refused,
