@@ -156,6 +156,38 @@ if __name__ == "__main__":
         path.unlink()
         self.assertEqual(done.stdout, "[(1, 1), (3, 2), (6, 3)] 0\n0\n", done.stderr)
 
+    def test_children_and_parents_have_blocks_of_their_own_however_many_these_are(self) -> None:
+        """With a mapping for each block, the kernel's limit would be reached, 65,530 by default."""
+        script = """
+import multiprocessing
+blocks = None
+def write(_):
+    for block in blocks or ():
+        block[0] += 1
+    return sum(block[0] for block in blocks or ())
+if __name__ == "__main__":
+    blocks = [bytearray(16383) for _ in range(80_000)]
+    del blocks[::2]
+    for method in ("fork", "forkserver", "spawn"):
+        with multiprocessing.get_context(method).Pool(1) as pool:
+            print(pool.map(write, [1, 2]))
+    print(sum(block[0] for block in blocks), len([bytearray(16383) for _ in range(1000)]))
+    with open("/proc/self/maps") as maps:
+        print(len(list(maps)) < 1000)
+    del blocks[::2]
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        print(pool.map(write, [1]))
+    del blocks[:]
+    with open("/proc/self/maps") as maps:
+        print(len(list(maps)) < 1000)
+"""
+        path = Path(self.spill) / "workers.py"
+        path.write_text(script)
+        done = self.run_with([], sys.executable, str(path))
+        path.unlink()
+        expected = "[40000, 80000]\n[0, 0]\n[0, 0]\n0 1000\nTrue\n[20000]\nTrue\n"
+        self.assertEqual((done.stdout, done.stderr), (expected, ""))
+
     def test_a_child_that_becomes_another_program(self) -> None:
         script = """
 import subprocess, sys
@@ -179,6 +211,25 @@ third = bytearray(b"c") * (40 << 20)
 print(second[-1], third[-1])
 """
         self.assertEqual(self.python(script), "98 99\n")
+
+    def test_a_child_that_can_have_no_copies_of_the_blocks_ends_before_it_runs_anything(self) -> None:
+        for change, reason in (
+            ("os.closerange(3, 4096)", "their file was closed"),
+            ("resource.setrlimit(resource.RLIMIT_DATA, (1 << 20, 1 << 20))", "Cannot allocate memory"),
+        ):
+            script = f"""
+import os, resource
+data = bytearray(b"a") * (40 << 20)
+{change}
+child = os.fork()
+if child == 0:
+    data[0] = 0
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), data[0])
+"""
+            done = self.run_with([], sys.executable, "-c", script)
+            self.assertEqual((done.returncode, done.stdout), (0, "125 97\n"), done.stderr)
+            self.assertRegex(done.stderr, rf"^etstream: heap: process \d+ ends as it begins: blocks of .*: {reason}\n$")
 
     def forked_after(self, change: str) -> None:
         """Does `change` in a process that has a block; the process and its child then have no way to the folder."""

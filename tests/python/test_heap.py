@@ -397,6 +397,23 @@ def test_a_fork_has_blocks_of_its_own(folder: Path) -> None:
     assert in_child(lambda: int(array.max()) == 3 and int(more.min()) == 4)
 
 
+def test_a_fork_of_many_blocks_does_not_share_them(folder: Path) -> None:
+    with low_memory_export(folder):
+        blocks = [bytearray(16383) for _ in range(80_000)]
+        del blocks[::2]
+
+        def child() -> bool:
+            for block in blocks:
+                block[0] += 1
+            return sum(block[0] for block in blocks) == len(blocks)
+
+        assert in_child(child) and in_child(child)
+        assert not any(block[0] for block in blocks)
+        more = [bytearray(16383) for _ in range(1000)]
+        assert len(Path("/proc/self/maps").read_text().splitlines()) < 8192
+    del more
+
+
 def _total(array: np.ndarray) -> int:
     made = np.array(array, copy=True)
     return int(made.sum(dtype=np.int64))

@@ -26,11 +26,11 @@ void BlockTable::untag(std::uint32_t first) noexcept {
   entries_[first].tag = 0;
 }
 
-void BlockTable::link(Range free, bool as_oldest) noexcept {
+void BlockTable::link(Range free, bool as_oldest, std::uint32_t readied) noexcept {
   tag(free.first, free.granules, free.is_ready ? kReady : 0);
   Bin& bin = (free.is_ready ? ready_bins_ : bins_)[bin_of(free.granules)];
   Entry& entry = entries_[free.first];
-  entry.mapping = free.is_ready && !as_oldest ? ++times_readied_ : free.mapping;
+  entry.readied = free.is_ready && !as_oldest ? ++times_readied_ : readied;
   entry.next = as_oldest ? 0 : bin.newest;
   entry.previous = as_oldest ? bin.oldest : 0;
   (entry.next != 0 ? entries_[entry.next].previous : bin.oldest) = free.first;
@@ -41,7 +41,7 @@ void BlockTable::link(Range free, bool as_oldest) noexcept {
 Range BlockTable::unlink(std::uint32_t first) noexcept {
   const Entry entry = entries_[first];
   const bool is_ready = (entry.tag & kReady) != 0;
-  const Range range{first, granules_at(first), is_ready ? 0 : entry.mapping, is_ready};
+  const Range range{first, granules_at(first), is_ready};
   Bin& bin = (is_ready ? ready_bins_ : bins_)[bin_of(range.granules)];
   (entry.next != 0 ? entries_[entry.next].previous : bin.oldest) = entry.previous;
   (entry.previous != 0 ? entries_[entry.previous].next : bin.newest) = entry.next;
@@ -89,36 +89,75 @@ Range BlockTable::take(std::uint32_t granules, std::uint32_t alignment) noexcept
   block.first += before;
   block.granules = granules;
   tag(block.first, granules, kBlock);
-  entries_[block.first].mapping = block.mapping;
-  if (before != 0) free_range({found.first, before, found.mapping, found.is_ready});
-  if (after != 0) free_range({block.first + granules, after, found.mapping, found.is_ready});
+  if (before != 0) free_range({found.first, before, found.is_ready});
+  if (after != 0) free_range({block.first + granules, after, found.is_ready});
   return block;
 }
 
 void BlockTable::free_range(Range range) noexcept {
-  const auto join = [&](Range other) {
-    if (other.mapping != range.mapping) range.mapping = 0;
-    range.granules += other.granules;
-  };
   const std::uint32_t behind = range.first + range.granules;
-  if (behind < top_ && is_free(behind, range.is_ready)) join(unlink(behind));
+  if (behind < top_ && is_free(behind, range.is_ready)) range.granules += unlink(behind).granules;
   if (is_free(range.first - 1, range.is_ready)) {  // granule 0 has no tag, and so is not free
     const Range before = unlink(range.first - granules_at(range.first - 1));
-    join(before);
     range.first = before.first;
+    range.granules += before.granules;
   }
   if (range.first + range.granules == top_ && !range.is_ready) {
-    // The mapping stays. The next block here is mapped anew.
     top_ = range.first;
   } else {
     link(range);
   }
 }
 
-void BlockTable::give_back(std::uint32_t first, std::uint32_t mapping, bool is_ready) noexcept {
-  const Range range{first, granules_at(first), mapping, is_ready};
+void BlockTable::give_back(std::uint32_t first, bool is_ready) noexcept {
+  const Range range{first, granules_at(first), is_ready};
   untag(first);
   free_range(range);
+}
+
+/// Holds a range without tags, except the whole units in it. Returns these, without tags.
+Range BlockTable::hold_ends(std::uint32_t first, std::uint32_t end) noexcept {
+  // Granule 0 is in no range, so that the first unit is whole without it.
+  const std::uint32_t begin_whole = first == 1 ? 1 : (first + unit_ - 1) / unit_ * unit_;
+  const std::uint32_t end_whole = end / unit_ * unit_;
+  if (begin_whole >= end_whole) {
+    tag(first, end - first, kHeld);
+    return {};
+  }
+  if (first < begin_whole) tag(first, begin_whole - first, kHeld);
+  if (end_whole < end) tag(end_whole, end - end_whole, kHeld);
+  return {begin_whole, end_whole - begin_whole};
+}
+
+Range BlockTable::hold(std::uint32_t first) noexcept {
+  std::uint32_t end = first + granules_at(first);
+  untag(first);
+  if (end < top_ && is_held(end)) {
+    const std::uint32_t behind = end;
+    end += granules_at(behind);
+    untag(behind);
+  }
+  if (is_held(first - 1)) {
+    first -= granules_at(first - 1);
+    untag(first);
+  }
+  const Range whole = hold_ends(first, end);
+  if (whole) tag(whole.first, whole.granules, kBlock);
+  return whole;
+}
+
+void BlockTable::hold_free() noexcept {
+  for (std::uint32_t at = 1, next = 1; at < top_; at = next) {
+    next = at + granules_at(at);
+    if (!is_free(at, false)) continue;
+    unlink(at);
+    if (const Range whole = hold_ends(at, next)) link(whole);
+  }
+  // A block is below the top, unless this is at a unit's beginning.
+  const std::uint32_t rest = top_ == 1 ? 0 : (unit_ - top_ % unit_) % unit_;
+  if (rest == 0) return;
+  tag(top_, rest, kHeld);
+  raise_top(rest);
 }
 
 Range BlockTable::extend(std::uint32_t first, std::uint32_t granules) noexcept {
@@ -128,12 +167,12 @@ Range BlockTable::extend(std::uint32_t first, std::uint32_t granules) noexcept {
     if (granules > end_ - top_) return {};
     raise_top(granules);
   } else {
-    if (is_block(added.first)) return {};
+    if (is_block(added.first) || is_held(added.first)) return {};
     const Range free = unlink(added.first);
     added = free;
     if (free.granules > granules) {
       added.granules = granules;
-      link({free.first + granules, free.granules - granules, free.mapping, free.is_ready});
+      link({free.first + granules, free.granules - granules, free.is_ready});
     }
   }
   untag(first);
@@ -142,11 +181,10 @@ Range BlockTable::extend(std::uint32_t first, std::uint32_t granules) noexcept {
 }
 
 Range BlockTable::split(std::uint32_t first, std::uint32_t granules) noexcept {
-  const Range second{first + granules, granules_at(first) - granules, entries_[first].mapping};
+  const Range second{first + granules, granules_at(first) - granules};
   untag(first);
   tag(first, granules, kBlock);
   tag(second.first, second.granules, kBlock);
-  entries_[second.first].mapping = second.mapping;
   return second;
 }
 
@@ -154,24 +192,23 @@ Range BlockTable::take_oldest_ready(std::uint32_t most) noexcept {
   std::uint32_t oldest = 0;
   for (const Bin& bin : ready_bins_) {
     // Differences are compared, as times_readied_ may have wrapped around.
-    const auto age = [&](std::uint32_t first) { return times_readied_ - entries_[first].mapping; };
+    const auto age = [&](std::uint32_t first) { return times_readied_ - entries_[first].readied; };
     if (bin.oldest != 0 && (oldest == 0 || age(bin.oldest) > age(oldest))) oldest = bin.oldest;
   }
   if (oldest == 0) return {};
-  const std::uint32_t since = entries_[oldest].mapping;
+  const std::uint32_t since = entries_[oldest].readied;
   Range range = unlink(oldest);
   if (range.granules > most) {
-    link({range.first + most, range.granules - most, since, true}, true);
+    link({range.first + most, range.granules - most, true}, true, since);
     range.granules = most;
   }
   tag(range.first, range.granules, kBlock);
-  entries_[range.first].mapping = 0;
   return range;
 }
 
 Range BlockTable::block(std::uint32_t first) const noexcept {
   if (first >= top_ || (entries_[first].tag & (kFirst | kBlock)) != (kFirst | kBlock)) return {};
-  return {first, granules_at(first), entries_[first].mapping};
+  return {first, granules_at(first)};
 }
 
 std::size_t BlockTable::blocks_from(std::uint32_t first, std::span<Range> found) const noexcept {

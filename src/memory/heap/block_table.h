@@ -2,8 +2,9 @@
 //
 // The blocks and the free parts of the heap's address space. The table takes the best fit of bins by powers
 // of two, and joins free neighbours by tags at both ends of each range. A free range that is ready has kept
-// its room on the disk since it was freed, and is taken first. The table works only with numbers of granules,
-// and neither allocates nor calls anything, so that it can serve malloc.
+// its room on the disk since it was freed, and is taken first. A free range that is held is not taken, until
+// it is a whole unit. The table works only with numbers of granules, and neither allocates nor calls
+// anything, so that it can serve malloc.
 #pragma once
 
 #include <array>
@@ -17,9 +18,6 @@ namespace etstream::heap {
 struct Range {
   std::uint32_t first = 0;
   std::uint32_t granules = 0;
-  /// The caller's number for the mapping of the range. 0 if it differs within the range, if there is none, or
-  /// if the range is ready.
-  std::uint32_t mapping = 0;
   /// True if it is free and was given back as ready.
   bool is_ready = false;
 
@@ -32,22 +30,28 @@ class BlockTable {
   /// The record of a granule; zeros at first.
   struct Entry {
     std::uint32_t tag = 0;  // size and flags, in a range's first and last granule
-    // These are set only in a range's first granule:
-    std::uint32_t mapping = 0;   // as in Range; of a ready range: when it became ready
+    // These are set only in a free range's first granule:
+    std::uint32_t readied = 0;   // when it became ready
     std::uint32_t next = 0;      // the free range of the same bin that is next older
     std::uint32_t previous = 0;  // and next newer
   };
 
   constexpr BlockTable() = default;
-  /// `entries` are as many as there are granules, all zero.
-  constexpr BlockTable(Entry* entries, std::uint32_t granules) : entries_(entries), end_(granules) {}
+  /// `entries` are as many as there are granules, all zero. A unit is `unit` granules, of which there are a
+  /// whole number.
+  constexpr BlockTable(Entry* entries, std::uint32_t granules, std::uint32_t unit)
+      : entries_(entries), end_(granules), unit_(unit) {}
 
   /// Takes a block that begins at a multiple of `alignment`, a power of two. Returns an empty range if there
   /// is no room.
   [[nodiscard]] Range take(std::uint32_t granules, std::uint32_t alignment) noexcept;
 
-  /// Frees the block that begins there. `mapping` is the number of its mapping now, 0 if it is ready.
-  void give_back(std::uint32_t first, std::uint32_t mapping, bool is_ready) noexcept;
+  /// Frees the block that begins there.
+  void give_back(std::uint32_t first, bool is_ready) noexcept;
+  /// Frees the block that begins there, as held. Returns the units of which all is held by then, as a block.
+  [[nodiscard]] Range hold(std::uint32_t first) noexcept;
+  /// Holds what is free in units that have blocks. Nothing may be ready.
+  void hold_free() noexcept;
 
   /// Makes a block longer by that many granules, or by those free behind it. Returns the part that was added.
   [[nodiscard]] Range extend(std::uint32_t first, std::uint32_t granules) noexcept;
@@ -78,8 +82,6 @@ class BlockTable {
   /// Returns the number above the highest granule that was ever in use.
   [[nodiscard]] std::uint32_t highest() const noexcept { return highest_; }
 
-  void set_mapping(std::uint32_t first, std::uint32_t mapping) noexcept { entries_[first].mapping = mapping; }
-
  private:
   static constexpr std::size_t kBins = 32;
 
@@ -93,14 +95,18 @@ class BlockTable {
   static constexpr std::uint32_t kBlock = 1;
   static constexpr std::uint32_t kFirst = 2;
   static constexpr std::uint32_t kReady = 4;
-  static constexpr std::uint32_t kFlagBits = 3;
+  static constexpr std::uint32_t kHeld = 8;
+  static constexpr std::uint32_t kFlagBits = 4;
 
   [[nodiscard]] bool is_block(std::uint32_t tagged) const noexcept {
     return (entries_[tagged].tag & kBlock) != 0;
   }
   [[nodiscard]] bool is_free(std::uint32_t tagged, bool ready) const noexcept {
     const std::uint32_t tag = entries_[tagged].tag;
-    return tag != 0 && (tag & (kBlock | kReady)) == (ready ? kReady : 0);
+    return tag != 0 && (tag & (kBlock | kReady | kHeld)) == (ready ? kReady : 0);
+  }
+  [[nodiscard]] bool is_held(std::uint32_t tagged) const noexcept {
+    return (entries_[tagged].tag & kHeld) != 0;
   }
   [[nodiscard]] std::uint32_t granules_at(std::uint32_t tagged) const noexcept {
     return entries_[tagged].tag >> kFlagBits;
@@ -108,12 +114,13 @@ class BlockTable {
   void tag(std::uint32_t first, std::uint32_t granules, std::uint32_t flags) noexcept;
   void untag(std::uint32_t first) noexcept;
   /// Puts a free range into its bin as the newest there; or as the oldest, for the rest of a ready range that
-  /// was cut. free.mapping is then the time when that became ready.
-  void link(Range free, bool as_oldest = false) noexcept;
+  /// was cut, which became ready at the time `readied`.
+  void link(Range free, bool as_oldest = false, std::uint32_t readied = 0) noexcept;
   Range unlink(std::uint32_t first) noexcept;
   [[nodiscard]] Range find_free(const Bins& bins, std::uint32_t granules) noexcept;
   [[nodiscard]] Range take_any(std::uint32_t granules) noexcept;
   void free_range(Range range) noexcept;
+  Range hold_ends(std::uint32_t first, std::uint32_t end) noexcept;
   void raise_top(std::uint32_t granules) noexcept {
     top_ += granules;
     if (highest_ < top_) highest_ = top_;
@@ -121,6 +128,7 @@ class BlockTable {
 
   Entry* entries_ = nullptr;
   std::uint32_t end_ = 0;  // the number of entries
+  std::uint32_t unit_ = 1;
   std::uint32_t top_ = 1;  // from here on all granules are free, and in no range
   std::uint32_t highest_ = 1;
   std::uint32_t ready_ = 0;

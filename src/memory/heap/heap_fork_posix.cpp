@@ -1,23 +1,42 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The effects of a fork, or of a lost file, on the heap's blocks and its file.
+#include <unistd.h>
+
+#include <cerrno>
+
 #include "memory/heap/heap_posix.h"
 #include "memory/heap/in_use_posix.h"
+#include "memory/heap/say.h"
 
 namespace etstream::heap {
+namespace {
 
-/// Gives up the file. Without it, blocks can't become private copies. A child that touches them crashes, as
-/// it must not share them.
-void Heap::abandon_file() noexcept {
+/// The exit code of a child that has no copies of its parent's blocks; that of `etstream run` without a heap.
+constexpr int kNoCopies = 125;
+
+}  // namespace
+
+/// Leaves the file. Its blocks become private copies if they can. Units without a block are unmapped: their
+/// mappings would keep the file, and its room on the disk, for as long as they exist.
+void Heap::leave_file() noexcept {
+  if (!file_.is_open()) return;
   empty_ready();
-  if (file_.is_open()) {
-    table_.for_each_block([&](Range block) {
-      if (block.mapping == mapping_) keep_from_children(part_of(block));
+  const bool can_copy = has_file();
+  table_.for_each_block([&](Range block) {
+    for_each_run(block, [&](Unit unit, Range run) {
+      if (unit == Unit::kShared) set_units(run, Unit::kLeft);
     });
-    file_.close();
-  }
-  ++mapping_;
-  *mark_ = 1;
+  });
+  table_.hold_free();
+  for_each_run({0, table_.highest()}, [&](Unit unit, Range run) {
+    if (unit == Unit::kShared) unmap(run);
+    if (unit != Unit::kLeft) return;
+    const int failed = can_copy ? file_.map(part_of(run), false) : EBADF;
+    set_units(run, failed == 0 ? Unit::kCopy : Unit::kLost);
+    if (failed != 0) lost_because_ = can_copy ? reason_of(failed) : "their file was closed";
+  });
+  file_.close();
 }
 
 /// Makes the first file after a fork. Also replaces a file whose descriptor was closed, or a file of another
@@ -25,45 +44,10 @@ void Heap::abandon_file() noexcept {
 SpillError Heap::renew_file() noexcept {
   const InUse alone(*this, true);
   if (has_file()) return {};
-  abandon_file();
+  leave_file();
+  *mark_ = 1;
   room_.clear(table_.highest());
   return file_.open(options_.folder, span_);
-}
-
-/// Unmaps ranges without a block. Their mappings would keep the file, and its room on the disk, for as long
-/// as they exist.
-void Heap::unmap_free_ranges() noexcept {
-  std::uint32_t end = 1;
-  const auto unmap_up_to = [&](std::uint32_t begin) {
-    if (begin > end) unmap({end, begin - end, 0});
-  };
-  table_.for_each_block([&](Range block) {
-    unmap_up_to(block.first);
-    end = block.first + block.granules;
-  });
-  unmap_up_to(table_.highest());
-}
-
-void Heap::freeze_blocks() noexcept {
-  empty_ready();
-  Range run;
-  const auto freeze = [&] {
-    if (run && file_.map(part_of(run), false) != 0) keep_from_children(part_of(run));
-  };
-  table_.for_each_block([&](Range block) {
-    if (block.mapping != mapping_) return;
-    if (run && run.first + run.granules == block.first) {
-      run.granules += block.granules;
-      return;
-    }
-    freeze();
-    run = block;
-  });
-  freeze();
-  if (!run) return;
-  unmap_free_ranges();
-  file_.close();
-  ++mapping_;
 }
 
 void Heap::before_fork() noexcept {
@@ -71,11 +55,7 @@ void Heap::before_fork() noexcept {
   const SignalsBlocked signals;
   ::pthread_rwlock_wrlock(&uses_);
   forking_.store(::pthread_self());
-  if (has_file()) {
-    freeze_blocks();
-  } else if (file_.is_open()) {
-    abandon_file();
-  }
+  leave_file();
   live_at_fork_ = use_->live.load();
 }
 
@@ -88,10 +68,12 @@ void Heap::after_fork_in_parent() noexcept {
 
 void Heap::after_fork_in_child() noexcept {
   if (span_ == 0) return;
-  // The parent continues with its file.
-  file_.close();
-  unmap_free_ranges();
-  ++mapping_;
+  for_each_run({0, table_.highest()}, [&](Unit unit, Range) {
+    if (unit != Unit::kLost) return;
+    say("process ", static_cast<std::uint64_t>(::getpid()), " ends as it begins: blocks of its parent in ",
+        options_.folder, " can't be copied: ", lost_because_);
+    ::_exit(kNoCopies);
+  });
   *mark_ = 1;
   is_watched_.store(false);
   // The parent's place belongs to the parent.

@@ -24,6 +24,8 @@ constexpr std::uint64_t kLargestSpan = 1ULL << 40;
 /// Freed blocks together keep room up to this size, or up to one part in eight of a limit.
 constexpr std::uint64_t kMostReadyBytes = 512 << 20;
 constexpr std::uint64_t kReadyPartOfLimit = 8;
+/// The most units, so that their mappings are few beside those that the kernel allows, 65,530 by default.
+constexpr std::uint64_t kMostUnits = 1 << 14;
 /// The granules for which room is reserved ahead, for smaller blocks.
 constexpr std::uint32_t kReadyAtOnce = (1 << 20) / kGranule;
 
@@ -46,19 +48,25 @@ std::uint32_t granules_per_group() {
 struct Reservation {
   std::uint64_t span = 0;
   std::byte* addresses = nullptr;  // for the span, which is to be aligned
-  // The records: the page of the mark, the entries of the table, and the counts of the groups.
+  // The records: the page of the mark, the entries of the table, the counts of the groups, and the units.
   std::byte* records = nullptr;
   std::uint64_t entries_at = 0;
   std::uint64_t counts_at = 0;
+  std::uint64_t units_at = 0;
   std::uint64_t records_size = 0;
 
   explicit Reservation(std::uint64_t wanted)
       : span(wanted),
         entries_at(page_size()),
         counts_at(entries_at + granules() * sizeof(BlockTable::Entry)),
-        records_size(counts_at + granules() / granules_per_group() * sizeof(std::uint16_t)) {}
+        units_at(counts_at + granules() / granules_per_group() * sizeof(std::uint16_t)),
+        records_size(units_at + granules() / granules_per_unit() * sizeof(Unit)) {}
 
   [[nodiscard]] std::uint32_t granules() const { return static_cast<std::uint32_t>(span / kGranule); }
+  /// All groups of pages lie within units.
+  [[nodiscard]] std::uint32_t granules_per_unit() const {
+    return std::max(static_cast<std::uint32_t>(span / kMostUnits / kGranule), granules_per_group());
+  }
   [[nodiscard]] std::uint64_t addresses_size() const { return span + kLargestAlignment; }
   void give_back() noexcept {
     if (records != nullptr) ::munmap(records, records_size);
@@ -118,7 +126,9 @@ SpillError Heap::open(const HeapOptions& options) noexcept {
     return failed;
   }
   table_ = BlockTable(reinterpret_cast<BlockTable::Entry*>(reserved.records + reserved.entries_at),
-                      reserved.granules());
+                      reserved.granules(), reserved.granules_per_unit());
+  units_ = reinterpret_cast<Unit*>(reserved.records + reserved.units_at);
+  granules_per_unit_ = reserved.granules_per_unit();
   room_ =
       GroupUse(reinterpret_cast<std::uint16_t*>(reserved.records + reserved.counts_at), granules_per_group());
   mark_ = reinterpret_cast<volatile char*>(reserved.records);
@@ -146,11 +156,7 @@ SpillError Heap::reopen(const HeapOptions& options) noexcept {
   attempt.close();
   if (failed) return failed;
   const InUse alone(*this, true);
-  if (has_file()) freeze_blocks();
-  if (has_file()) {  // there was no block
-    file_.close();
-    ++mapping_;
-  }
+  leave_file();
   // The next allocation makes the new file.
   options_ = options;
   limit_.store(options.limit);
@@ -188,7 +194,15 @@ bool Heap::serves(std::size_t size, std::size_t alignment) const noexcept {
          alignment <= kLargestAlignment && forking_.load() != ::pthread_self();
 }
 
-bool Heap::is_shared(Range block) const noexcept { return block.mapping == mapping_ && is_own_process(); }
+bool Heap::is_shared(Range range) const noexcept {
+  bool is_shared = is_own_process();
+  for_each_run(range, [&](Unit unit, Range) { is_shared &= unit == Unit::kShared; });
+  return is_shared;
+}
+
+void Heap::set_units(Range run, Unit unit) noexcept {
+  std::fill_n(units_ + run.first / granules_per_unit_, run.granules / granules_per_unit_, unit);
+}
 
 void Heap::refuse(int reason, std::size_t size) noexcept {
   use_->refused.fetch_add(1, std::memory_order_relaxed);
@@ -204,19 +218,29 @@ void Heap::say_no_file(const SpillError& failed) noexcept {
       failed.reason != nullptr ? failed.reason : reason_of(failed.code));
 }
 
-/// Leaves a range of addresses reserved, with nothing behind them.
-void Heap::unmap(Range range) const noexcept {
-  const FilePart part = part_of(range);
+/// Leaves the addresses of units reserved, with nothing behind them.
+void Heap::unmap(Range run) noexcept {
+  const FilePart part = part_of(run);
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   static_cast<void>(::mmap(part.address, part.size, PROT_NONE, flags, -1, 0));
+  set_units(run, Unit::kNone);
 }
 
-int Heap::back(Range& range, Range& fresh) noexcept {
-  if (range.mapping != mapping_) {
-    if (const int failed = file_.map(part_of(range), true)) return failed;
-    range.mapping = mapping_;
-  }
+/// Maps the units that a range touches, unless they are mapped. Returns 0, or errno's value.
+int Heap::map_units(Range range) noexcept {
+  const Locked locked(lock_);
   int failed = 0;
+  for_each_run(range, [&](Unit unit, Range run) {
+    if (unit != Unit::kNone || failed != 0) return;
+    failed = file_.map(part_of(run), true);
+    if (failed == 0) set_units(run, Unit::kShared);
+  });
+  return failed;
+}
+
+int Heap::back(Range range, Range& fresh) noexcept {
+  int failed = map_units(range);
+  if (failed != 0) return failed;
   do {
     failed = take_room(range, fresh);
   } while ((failed == ENOSPC || failed == EDQUOT) && free_room());
@@ -285,23 +309,20 @@ int Heap::take_block(std::uint32_t granules, std::uint32_t alignment, Range& blo
   {
     const Locked locked(lock_);
     block = table_.take(granules, alignment);
-    if (block.is_ready) table_.set_mapping(block.first, mapping_);
   }
   if (!block) return ENOMEM;
   if (block.is_ready) return 0;
   const int failed = back_with_more(block, fresh);
-  const Locked locked(lock_);
-  if (failed == 0) {
-    table_.set_mapping(block.first, mapping_);
-  } else {
-    table_.give_back(block.first, block.mapping, false);
+  if (failed != 0) {
+    const Locked locked(lock_);
+    table_.give_back(block.first, false);
   }
   return failed;
 }
 
 /// Gets room for a block. As that takes long, it also gets room for granules behind a small block, which are
 /// ready then.
-int Heap::back_with_more(Range& range, Range& fresh) noexcept {
+int Heap::back_with_more(Range range, Range& fresh) noexcept {
   Range whole = range;
   {
     const Locked locked(lock_);
@@ -310,19 +331,17 @@ int Heap::back_with_more(Range& range, Range& fresh) noexcept {
                            ? table_.extend(range.first, kReadyAtOnce - range.granules)
                            : Range{};
     if (more.is_ready) {
-      table_.give_back(table_.split(range.first, range.granules).first, 0, true);
-    } else if (more) {
+      table_.give_back(table_.split(range.first, range.granules).first, true);
+    } else {
       whole.granules += more.granules;
-      if (more.mapping != range.mapping) whole.mapping = 0;
     }
   }
   const int failed = back(whole, fresh);
-  range.mapping = whole.mapping;
   if (whole.granules == range.granules) return failed;
   const bool is_ready = failed == 0;
   {
     const Locked locked(lock_);
-    table_.give_back(table_.split(range.first, range.granules).first, is_ready ? 0 : whole.mapping, is_ready);
+    table_.give_back(table_.split(range.first, range.granules).first, is_ready);
   }
   return is_ready ? 0 : back(range, fresh);
 }
@@ -363,7 +382,7 @@ bool Heap::resize(void* block, std::size_t size) noexcept {
       if (added) {
         const Locked locked(lock_);
         static_cast<void>(table_.split(range.first, now));
-        table_.give_back(added.first, added.mapping, false);
+        table_.give_back(added.first, false);
       }
       if (now > range.granules) cut_to(range.granules);
       return false;
@@ -389,9 +408,7 @@ std::uint32_t Heap::most_ready() const noexcept {
 Range Heap::take_oldest_ready(std::uint32_t most_left) noexcept {
   const Locked locked(lock_);
   if (table_.ready() <= most_left) return {};
-  Range oldest = table_.take_oldest_ready(table_.ready() - most_left);
-  oldest.mapping = mapping_;
-  return oldest;
+  return table_.take_oldest_ready(table_.ready() - most_left);
 }
 
 void Heap::empty_ready(std::uint32_t most_left) noexcept {
@@ -407,17 +424,20 @@ bool Heap::free_room() noexcept {
 
 /// Frees a block, without its room. Returns whether that gave room back to the disk.
 bool Heap::give_back_empty(Range range) noexcept {
-  bool is_freed = false;
-  if (is_shared(range) && file_.is_intact()) {
-    is_freed = empty(range);
-  } else {
-    // This is a copy from before a fork, whose written pages are memory of the process, or the file is gone.
-    unmap(range);
-    range.mapping = 0;
+  if (units_[range.first / granules_per_unit_] == Unit::kShared) {
+    const bool is_freed = has_file() && empty(range);
+    const Locked locked(lock_);
+    table_.give_back(range.first, false);
+    return is_freed;
   }
+  // This is a copy from before a fork, whose written pages are memory of the process.
+  drop_pages(part_of(range));
   const Locked locked(lock_);
-  table_.give_back(range.first, range.mapping, false);
-  return is_freed;
+  if (const Range whole = table_.hold(range.first)) {
+    for_each_run(whole, [&](Unit, Range run) { unmap(run); });
+    table_.give_back(whole.first, false);
+  }
+  return false;
 }
 
 /// Frees a block, with its room if it may keep that.
@@ -429,7 +449,7 @@ void Heap::give_back(Range range) noexcept {
   }
   {
     const Locked locked(lock_);
-    table_.give_back(range.first, 0, true);
+    table_.give_back(range.first, true);
   }
   empty_ready(most);
 }

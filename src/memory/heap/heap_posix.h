@@ -9,6 +9,10 @@
 // from then on. Freed parts of them take room on the disk until all blocks of that time are freed, in all
 // processes. New blocks go to a new file of each process.
 //
+// The kernel limits the number of mappings of a process (vm.max_map_count). So each of at most 16,384 units
+// of the address space has one mapping, whatever blocks are in it, and neighbours of one kind are one
+// mapping. No new block is put between copies: a unit is used again when all blocks in it are freed.
+//
 // Any thread, and signal handlers, may call everything but open(). Nothing here allocates.
 #pragma once
 
@@ -34,6 +38,15 @@ inline constexpr std::uint64_t kSmallestSpan = 1ULL << 32;
 struct HeapOptions {
   const char* folder = nullptr;  // on a disk; for as long as the heap is there
   std::uint64_t limit = 0;       // pages over it are written and dropped; 0: when the system wants to
+};
+
+/// The mapping of a unit.
+enum class Unit : std::uint8_t {
+  kNone,    // no blocks; a mapping that may be left of a former file is not used
+  kShared,  // the present file, shared
+  kLeft,    // kShared, for as long as the heap leaves its file
+  kCopy,    // a private copy of a former file
+  kLost,    // a former file, shared, as it can't be copied: no child may have it
 };
 
 class Heap {
@@ -102,16 +115,31 @@ class Heap {
   /// Returns whether this process has its own file, and its descriptor is intact.
   [[nodiscard]] bool has_file() const noexcept { return is_own_process() && file_.is_intact(); }
   [[nodiscard]] SpillError renew_file() noexcept;
-  /// Returns whether a block is mapped shared, from this process's file.
-  [[nodiscard]] bool is_shared(Range block) const noexcept;
+  /// Returns whether all of a range is mapped shared, from this process's file.
+  [[nodiscard]] bool is_shared(Range range) const noexcept;
+  /// Calls `look(Unit, Range)` for each run of units with the same mapping that a range touches. The lock of
+  /// the table is held, or a block of the caller's is in each unit.
+  template <class Look>
+  void for_each_run(Range range, Look look) const noexcept {
+    std::uint32_t unit = range.first / granules_per_unit_;
+    const std::uint32_t end = (range.first + range.granules + granules_per_unit_ - 1) / granules_per_unit_;
+    while (unit < end) {
+      const std::uint32_t first = unit;
+      while (++unit < end && units_[unit] == units_[first]) {
+      }
+      look(units_[first], Range{first * granules_per_unit_, (unit - first) * granules_per_unit_});
+    }
+  }
+  void set_units(Range run, Unit unit) noexcept;
+  [[nodiscard]] int map_units(Range range) noexcept;
   /// Takes a block with room on the disk. Returns 0, or errno's value. `fresh` is as in back(); other parts
   /// of the block may have other blocks' bytes.
   [[nodiscard]] int take_block(std::uint32_t granules, std::uint32_t alignment, Range& block,
                                Range& fresh) noexcept;
-  /// Gets room for all of a range. Returns 0, or errno's value; the range's mapping may have changed even
-  /// then. `fresh` becomes the groups of pages that had no room before, which are zeros; they may be larger.
-  [[nodiscard]] int back(Range& range, Range& fresh) noexcept;
-  [[nodiscard]] int back_with_more(Range& range, Range& fresh) noexcept;
+  /// Gets room for all of a range. Returns 0, or errno's value. `fresh` becomes the groups of pages that had
+  /// no room before, which are zeros; they may be larger.
+  [[nodiscard]] int back(Range range, Range& fresh) noexcept;
+  [[nodiscard]] int back_with_more(Range range, Range& fresh) noexcept;
   [[nodiscard]] int take_room(Range range, Range& fresh) noexcept;
   bool empty(Range range) noexcept;
   [[nodiscard]] std::uint32_t most_ready() const noexcept;
@@ -122,10 +150,8 @@ class Heap {
   [[nodiscard]] bool free_room() noexcept;
   void give_back(Range range) noexcept;
   bool give_back_empty(Range range) noexcept;
-  void unmap(Range range) const noexcept;
-  void abandon_file() noexcept;
-  void unmap_free_ranges() noexcept;
-  void freeze_blocks() noexcept;
+  void unmap(Range run) noexcept;
+  void leave_file() noexcept;
   /// Notes in the shared table that a block has come, or has gone.
   void note_block(Range block) noexcept;
   void forget_block(Range block) noexcept;
@@ -151,12 +177,14 @@ class Heap {
   // This lock guards the table and what follows it.
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
   BlockTable table_;
+  Unit* units_ = nullptr;
+  std::uint32_t granules_per_unit_ = 1;
+  const char* lost_because_ = nullptr;  // the reason for the last kLost
   // This lock guards the counts of room in the file. The file gets and loses room under it.
   pthread_mutex_t room_lock_ = PTHREAD_MUTEX_INITIALIZER;
   GroupUse room_;
   // These change only while nobody else uses the heap.
   SpillFile file_;
-  std::uint32_t mapping_ = 1;      // the number of what is mapped of file_
   volatile char* mark_ = nullptr;  // in memory that is zeros in a forked child
   std::uint64_t live_at_fork_ = 0;
 

@@ -17,8 +17,8 @@ namespace etstream::heap {
 /// Makes an anonymous page all zeros in children, however they are forked. Returns 0, or errno's value.
 [[nodiscard]] int wipe_in_children(void* page) noexcept;
 
-/// Leaves nothing at all at this place in a forked child.
-void keep_from_children(FilePart part) noexcept;
+/// Frees the pages of a private copy that were written.
+void drop_pages(FilePart part) noexcept;
 
 /// Returns how many bytes of mapped files this process has in memory, the heap's and others'.
 [[nodiscard]] std::uint64_t mapped_bytes() noexcept;

@@ -35,7 +35,7 @@ int wipe_in_children(void* page) noexcept {
   return ::madvise(page, page_size(), MADV_WIPEONFORK) == 0 ? 0 : errno;
 }
 
-void keep_from_children(FilePart part) noexcept { ::madvise(part.address, part.size, MADV_DONTFORK); }
+void drop_pages(FilePart part) noexcept { ::madvise(part.address, part.size, MADV_DONTNEED); }
 
 std::uint64_t mapped_bytes() noexcept {
   std::array<char, 128> text{};

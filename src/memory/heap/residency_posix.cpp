@@ -14,9 +14,9 @@
 namespace etstream::heap {
 namespace {
 
-/// The bytes that are written at once, and the number of such windows on their way to the disk.
-constexpr std::uint64_t kWindow = 8 << 20;
-constexpr std::uint64_t kWindowsOnTheirWay = 4;
+/// The granules that are written at once, and the number of such windows on their way to the disk.
+constexpr std::uint32_t kWindow = (8 << 20) / kGranule;
+constexpr std::uint32_t kWindowsOnTheirWay = 4;
 constexpr long kLookEveryNanoseconds = 20'000'000;
 /// After so many looks at the process, the heap's own pages are counted in any case.
 constexpr int kLooksUntilCounted = 50;
@@ -63,18 +63,21 @@ std::uint64_t Heap::resident_bytes() noexcept {
 /// they are used.
 std::uint64_t Heap::let_go_of(Range block) noexcept {
   const std::uint64_t before = mapped_bytes();
-  const FilePart whole = part_of(block);
-  const auto window_at = [&](std::uint64_t at) -> FilePart {
-    return {whole.address + at, whole.offset + static_cast<std::int64_t>(at),
-            std::min(kWindow, whole.size - at)};
+  const auto window_at = [&](std::uint32_t at) -> Range {
+    return at < block.granules ? Range{block.first + at, std::min(kWindow, block.granules - at)} : Range{};
   };
-  constexpr std::uint64_t kBehind = kWindow * kWindowsOnTheirWay;
-  for (std::uint64_t at = 0; at < whole.size + kBehind; at += kWindow) {
+  // Pages of a copy exist nowhere else, and after a fork the block may be one.
+  const auto is_shared_now = [&](Range window) {
+    const Locked locked(lock_);
+    return is_shared(window);
+  };
+  constexpr std::uint32_t kBehind = kWindow * kWindowsOnTheirWay;
+  for (std::uint32_t at = 0; at < block.granules + kBehind; at += kWindow) {
     const InUse use(*this);
-    // After a fork the block may be a copy, whose pages exist nowhere else.
-    if (block.mapping != mapping_ || !file_.is_intact()) break;
-    if (at < whole.size) file_.begin_writing(window_at(at));
-    if (at >= kBehind && at - kBehind < whole.size) file_.end_writing(window_at(at - kBehind));
+    const Range next = window_at(at);
+    if (!file_.is_intact() || (next && !is_shared_now(next))) break;
+    if (next) file_.begin_writing(part_of(next));
+    if (at >= kBehind && window_at(at - kBehind)) file_.end_writing(part_of(window_at(at - kBehind)));
   }
   const std::uint64_t after = mapped_bytes();
   return before > after ? before - after : 0;
