@@ -55,6 +55,8 @@ struct OutOfCoreUse {
   std::uint64_t anonymous = 0;
   std::uint64_t resident = 0;
   std::uint64_t spilled = 0;
+  /// The most mappings that a process had at a time. Linux allows vm.max_map_count, 65,530 by default.
+  std::uint64_t mappings = 0;
   /// Totals: the number of blocks, and the bytes written to the disk.
   std::uint64_t blocks = 0;
   std::uint64_t paged_out = 0;

@@ -34,6 +34,7 @@ void print_use(const OutOfCoreUse& use, const OutOfCoreOptions& options) {
   line("spilled", use.spilled,
        text("  at a time, {} in all, of {} and more", counted(use.blocks, "block"),
             readable_size(options.from)));
+  complain("  {:10} {:>10}  in one process at most\n", "mappings", use.mappings);
   if (use.paged_out != 0)
     line("paged out", use.paged_out, text("  over the limit of {}", readable_size(options.limit)));
   if (use.refused != 0) complain("  no room for {}\n", counted(use.refused, "block"));

@@ -318,6 +318,8 @@ print(os.waitpid(child, 0)[1])
         self.assertLess(found["anonymous"], 60, done.stderr)
         self.assertGreater(found["resident"], 200, done.stderr)
         self.assertTrue(200 <= found["spilled"] < 220, done.stderr)
+        mappings = re.search(r"^  mappings +(\d+)  in one process at most$", done.stderr, re.MULTILINE)
+        self.assertTrue(mappings and 10 < int(mappings[1]) < 1000, done.stderr)
 
     def test_folders_that_will_not_do_are_refused_with_the_reason(self) -> None:
         cases = {"/dev/shm": "is in memory itself", "/no/such": "No such file", "/proc": "/proc", __file__: "Not a directory"}

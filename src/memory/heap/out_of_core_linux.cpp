@@ -99,6 +99,7 @@ class HeapWatch {
       anonymous += memory->anonymous;
       resident += memory->resident;
       spilled += process.live.load();
+      use_.mappings = std::max(use_.mappings, mappings_of(process.process.load()));
     });
     use_.anonymous = std::max(use_.anonymous, anonymous);
     use_.resident = std::max(use_.resident, resident);

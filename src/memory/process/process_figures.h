@@ -53,6 +53,9 @@ struct ProcessMemory {
 /// Returns whether the process has not called exec since it was forked.
 [[nodiscard]] bool is_copy(int process);
 
+/// Returns how many mappings it has, up to the most that Linux allows by default.
+[[nodiscard]] std::uint64_t mappings_of(int process);
+
 /// The work of a process since it began.
 struct ProcessWork {
   double cpu_seconds = 0;     // of all its threads

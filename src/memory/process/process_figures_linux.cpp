@@ -69,6 +69,11 @@ bool is_copy(int process) {
   return (number_at<std::uint64_t>(fields_from(9, stat)).value_or(0) & kForkedWithoutExec) != 0;
 }
 
+std::uint64_t mappings_of(int process) {
+  return static_cast<std::uint64_t>(
+      std::ranges::count(content_of(text("/proc/{}/maps", process), 16 << 20), '\n'));
+}
+
 std::optional<ProcessWork> work_of(int process) {
   const std::string stat = content_of(text("/proc/{}/stat", process));
   const std::string_view rest = fields_from(14, stat);

@@ -12,7 +12,7 @@ done
 ls /proc/self/fd | wc -l >direct
 etstream profile --phase one -- ls /proc/self/fd | wc -l | cmp - direct && echo "no other descriptors"
 report() {
-  etstream run --report "$@" 2>&1 >/dev/null | sed -E 's/[0-9.]+ (s,|bytes|KiB|MiB|blocks?)/N/g' | tr -s ' '
+  etstream run --report "$@" 2>&1 >/dev/null | sed -E 's/[0-9.]+ (s,|bytes|KiB|MiB|blocks?)| [0-9]+(  in one)/ N\2/g' | tr -s ' '
 }
 report --spill /var/tmp -- true
 report --optional --spill /no/such -- true | sed 's/run: .*;/run: ...;/'
