@@ -211,11 +211,10 @@ void Heap::refuse(int reason, std::size_t size) noexcept {
   }
 }
 
-void Heap::say_no_file(const SpillError& failed) noexcept {
-  if (has_said_no_file_.exchange(true)) return;
-  say("large blocks of process ", static_cast<std::uint64_t>(::getpid()),
-      " stay in memory, as no file can be made in ", options_.folder, ": ",
-      failed.reason != nullptr ? failed.reason : reason_of(failed.code));
+void Heap::say_stay(const char* why, const char* reason) noexcept {
+  if (has_said_stay_.exchange(true)) return;
+  say("large blocks of process ", static_cast<std::uint64_t>(::getpid()), " stay in memory, as ", why,
+      options_.folder, ": ", reason);
 }
 
 /// Leaves the addresses of units reserved, with nothing behind them.
@@ -226,13 +225,13 @@ void Heap::unmap(Range run) noexcept {
   set_units(run, Unit::kNone);
 }
 
-/// Maps the units that a range touches, unless they are mapped. Returns 0, or errno's value.
+/// Maps the units that a range touches, unless they are mapped. Returns 0, or EBADF.
 int Heap::map_units(Range range) noexcept {
   const Locked locked(lock_);
   int failed = 0;
   for_each_run(range, [&](Unit unit, Range run) {
     if (unit != Unit::kNone || failed != 0) return;
-    failed = file_.map(part_of(run), true);
+    failed = file_.map(part_of(run), true) == 0 ? 0 : EBADF;
     if (failed == 0) set_units(run, Unit::kShared);
   });
   return failed;
@@ -272,36 +271,42 @@ bool Heap::empty(Range range) noexcept {
 void* Heap::allocate(std::size_t size, std::size_t alignment, bool zeroed) noexcept {
   const std::uint32_t granules = granules_for(size);
   const auto aligned = static_cast<std::uint32_t>(std::max<std::uint64_t>(alignment, kGranule) / kGranule);
-  for (;;) {
+  int failed = 0;
+  while (failed == 0) {
     {
       const InUse use(*this);
       if (has_file()) {
         Range block;
         Range fresh;
-        if (const int failed = take_block(granules, aligned, block, fresh)) {
-          refuse(failed, size);
-          break;
+        failed = take_block(granules, aligned, block, fresh);
+        if (failed == 0) {
+          void* const address = address_of(block.first);
+          if (zeroed) clear(address, size, block.first, fresh);
+          use_->add(granules * kGranule);
+          note_block({block.first, granules});
+          watch_limit();
+          return address;
         }
-        void* const address = address_of(block.first);
-        if (zeroed) clear(address, size, block.first, fresh);
-        use_->add(granules * kGranule);
-        note_block({block.first, granules});
-        watch_limit();
-        return address;
+        if (failed == EBADF) {
+          say_stay("no more can be mapped from the file in ", reason_of(ENOMEM));
+        } else {
+          refuse(failed, size);
+        }
+        continue;
       }
     }
-    if (const SpillError failed = renew_file()) {
-      const InUse use(*this);
-      if (failed.code == ENOSPC || failed.code == EDQUOT) {
-        refuse(failed.code, size);
-        break;
-      }
-      say_no_file(failed);
-      errno = EBADF;
-      return nullptr;
+    const SpillError error = renew_file();
+    if (!error) continue;
+    const InUse use(*this);
+    const bool is_full = error.code == ENOSPC || error.code == EDQUOT;
+    failed = is_full ? ENOMEM : EBADF;
+    if (is_full) {
+      refuse(error.code, size);
+    } else {
+      say_stay("no file can be made in ", error.reason != nullptr ? error.reason : reason_of(error.code));
     }
   }
-  errno = ENOMEM;
+  errno = failed == EBADF ? EBADF : ENOMEM;
   return nullptr;
 }
 
@@ -310,7 +315,7 @@ int Heap::take_block(std::uint32_t granules, std::uint32_t alignment, Range& blo
     const Locked locked(lock_);
     block = table_.take(granules, alignment);
   }
-  if (!block) return ENOMEM;
+  if (!block) return EBADF;
   if (block.is_ready) return 0;
   const int failed = back_with_more(block, fresh);
   if (failed != 0) {

@@ -67,8 +67,8 @@ class Heap {
   /// Returns whether allocate() may be called for such a block. `alignment` is a power of two.
   [[nodiscard]] bool serves(std::size_t size, std::size_t alignment) const noexcept;
   /// Allocates a block, which is all zeros if `zeroed`. Returns null, with errno set to ENOMEM if there is no
-  /// room, or to EBADF if the process can make no file: after a fork, or if it has changed its root or its
-  /// user. The functions for all other blocks must serve such a block.
+  /// room, or to EBADF if the process can make no file (after a fork, or if it has changed its root or its
+  /// user) or has no addresses or mappings left. The functions for all other blocks must serve such a block.
   [[nodiscard]] void* allocate(std::size_t size, std::size_t alignment, bool zeroed) noexcept;
   /// Returns whether an address lies in the heap.
   [[nodiscard]] bool owns(const void* address) const noexcept {
@@ -132,8 +132,8 @@ class Heap {
   }
   void set_units(Range run, Unit unit) noexcept;
   [[nodiscard]] int map_units(Range range) noexcept;
-  /// Takes a block with room on the disk. Returns 0, or errno's value. `fresh` is as in back(); other parts
-  /// of the block may have other blocks' bytes.
+  /// Takes a block with room on the disk. Returns 0, or errno's value: EBADF as allocate() does. `fresh` is as
+  /// in back(); other parts of the block may have other blocks' bytes.
   [[nodiscard]] int take_block(std::uint32_t granules, std::uint32_t alignment, Range& block,
                                Range& fresh) noexcept;
   /// Gets room for all of a range. Returns 0, or errno's value. `fresh` becomes the groups of pages that had
@@ -156,7 +156,7 @@ class Heap {
   void note_block(Range block) noexcept;
   void forget_block(Range block) noexcept;
   void refuse(int reason, std::size_t size) noexcept;
-  void say_no_file(const SpillError& failed) noexcept;
+  void say_stay(const char* why, const char* reason) noexcept;
   /// Calls `look` with the blocks that begin at `first` or later, until it returns false. The heap is not
   /// locked during the call. Blocks that are not shared have no granules.
   template <class Look>
@@ -190,7 +190,7 @@ class Heap {
 
   std::atomic<bool> keeps_freed_{true};
   std::atomic<bool> has_refused_{false};
-  std::atomic<bool> has_said_no_file_{false};
+  std::atomic<bool> has_said_stay_{false};
   std::atomic<bool> is_watched_{false};
   std::uint32_t hand_ = 1;  // the block whose pages are let go of next begins there or after
   ProcessUse own_use_;
