@@ -134,6 +134,37 @@ for name, numbers, alignment, size in (
 """
         self.assertEqual(self.python(script), "")
 
+    def test_madvise_does_what_it_does_without_the_heap(self) -> None:
+        script = """
+import ctypes, errno, os
+from mmap import MADV_DONTNEED, MADV_FREE, MADV_REMOVE
+library = ctypes.CDLL(None, use_errno=True)
+library.aligned_alloc.restype = ctypes.c_void_p
+size = 64 << 20
+block = library.aligned_alloc(ctypes.c_size_t(4096), ctypes.c_size_t(size))
+def advise(at, length, advice):
+    done = library.madvise(ctypes.c_void_p(block + at), ctypes.c_size_t(length), advice)
+    return done and ctypes.get_errno()
+def fill():
+    ctypes.memset(block, 7, size)
+for _ in range(2):
+    for advice in (MADV_DONTNEED, MADV_FREE):
+        fill()
+        assert advise(4096, size - 8192, advice) == 0
+        assert ctypes.string_at(block, size) == bytes([7]) * 4096 + bytes(size - 8192) + bytes([7]) * 4096
+    fill()
+    for at, length, advice in ((1, 4096, MADV_DONTNEED), (0, size, MADV_REMOVE)):
+        assert advise(at, length, advice) == errno.EINVAL
+    assert ctypes.string_at(block, size) == bytes([7]) * size
+    child = os.fork()
+    if child == 0:
+        advise(0, size, MADV_DONTNEED)
+        os._exit(ctypes.string_at(block, size) != bytes(size))
+    assert os.waitpid(child, 0)[1] == 0
+    assert ctypes.string_at(block, size) == bytes([7]) * size
+"""
+        self.assertEqual(self.python(script), "")
+
     def test_workers_that_are_forked_have_copies_of_their_own(self) -> None:
         script = """
 import multiprocessing

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #ifdef TABLE
 struct functions {
@@ -42,6 +43,8 @@ char* grow(char* block, size_t size) { return realloc(block, size); }
 char* grow_array(char* block, size_t count, size_t size) { return reallocarray(block, count, size); }
 
 size_t usable(char* block) { return malloc_usable_size(block); }
+
+int discard(char* block, size_t size) { return madvise(block, size, MADV_DONTNEED); }
 
 void drop(char* block) { free(block); }
 

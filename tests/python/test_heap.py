@@ -155,6 +155,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
         loaded.grow_array.restype = ctypes.c_void_p
         loaded.grow_array.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t]
         loaded.usable.restype, loaded.usable.argtypes = ctypes.c_size_t, [ctypes.c_void_p]
+        loaded.discard.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
         loaded.drop.restype, loaded.drop.argtypes = None, [ctypes.c_void_p]
         loaded.read_line.restype, loaded.read_line.argtypes = ctypes.c_long, [ctypes.c_char_p, ctypes.c_size_t]
         return loaded
@@ -200,6 +201,8 @@ def test_libraries_free_blocks_whenever_and_however_they_are_bound(
         assert blocks[2] % (1 << 21) == 0 and blocks[3] % (1 << 16) == 0
         assert anonymous() - anonymous_before < 32 * MIB
         assert all(lies_in(folder, block) for block in blocks)
+        assert within.discard(blocks[2], size) == 0 and ctypes.string_at(blocks[2], size) == bytes(size)
+        ctypes.memset(blocks[2], ord("b"), size)
         within.drop(old)
         within.drop(blocks.pop())
     after = library(*WAYS[way])

@@ -467,6 +467,35 @@ void Heap::release(void* block) noexcept {
   give_back(range);
 }
 
+int Heap::madvise(void* address, std::size_t size, int advice) noexcept {
+  const bool is_dropped = advice == MADV_DONTNEED || advice == MADV_FREE;
+  if (!owns(address) || (!is_dropped && advice != MADV_REMOVE)) return advise(address, size, advice);
+  const int failed = is_dropped ? discard(address, size) : EINVAL;
+  if (failed == 0) return 0;
+  errno = failed;
+  return -1;
+}
+
+/// Makes pages of blocks zeros, and frees their memory where that is possible. Returns 0, or errno's value.
+int Heap::discard(void* address, std::size_t size) noexcept {
+  const std::uint64_t begin = static_cast<std::uint64_t>(static_cast<std::byte*>(address) - base_);
+  const std::uint64_t page = page_size();
+  if (begin % page != 0) return EINVAL;
+  const std::uint64_t end = begin + (std::min(size, span_ - begin) + page - 1) / page * page;
+  const InUse use(*this);
+  const Locked locked(lock_);
+  const auto first = static_cast<std::uint32_t>(begin / kGranule);
+  const auto last = static_cast<std::uint32_t>((end + kGranule - 1) / kGranule);
+  for_each_run({first, last - first}, [&](Unit unit, Range run) {
+    const std::uint64_t from = std::max(begin, run.first * kGranule);
+    const std::uint64_t size_of_part = std::min(end, (run.first + run.granules) * kGranule) - from;
+    const FilePart part{base_ + from, static_cast<std::int64_t>(from), size_of_part};
+    if (unit == Unit::kNone || (unit == Unit::kShared && has_file() && file_.clear(part))) return;
+    std::memset(part.address, 0, part.size);
+  });
+  return 0;
+}
+
 void Heap::keep_freed(bool keeps) noexcept {
   keeps_freed_.store(keeps);
   const InUse use(*this);

@@ -81,6 +81,11 @@ class Heap {
   /// Frees a block. Ends the process with a message if no block begins there.
   void release(void* block) noexcept;
 
+  /// Does for blocks of the heap what madvise() does for blocks in memory, and calls it for other addresses.
+  /// The system would leave MADV_DONTNEED without effect in a file, refuse MADV_FREE, and take a block's room
+  /// by MADV_REMOVE.
+  [[nodiscard]] int madvise(void* address, std::size_t size, int advice) noexcept;
+
   /// Sets whether freed blocks keep their room for the next ones. They do at first; with false, all lose it.
   void keep_freed(bool keeps) noexcept;
 
@@ -132,8 +137,8 @@ class Heap {
   }
   void set_units(Range run, Unit unit) noexcept;
   [[nodiscard]] int map_units(Range range) noexcept;
-  /// Takes a block with room on the disk. Returns 0, or errno's value: EBADF as allocate() does. `fresh` is as
-  /// in back(); other parts of the block may have other blocks' bytes.
+  /// Takes a block with room on the disk. Returns 0, or errno's value: EBADF as allocate() does. `fresh` is
+  /// as in back(); other parts of the block may have other blocks' bytes.
   [[nodiscard]] int take_block(std::uint32_t granules, std::uint32_t alignment, Range& block,
                                Range& fresh) noexcept;
   /// Gets room for all of a range. Returns 0, or errno's value. `fresh` becomes the groups of pages that had
@@ -145,6 +150,7 @@ class Heap {
   [[nodiscard]] std::uint32_t most_ready() const noexcept;
   /// Takes their room from the ranges that were ready first, until at most `most_left` granules are ready.
   void empty_ready(std::uint32_t most_left = 0) noexcept;
+  [[nodiscard]] int discard(void* address, std::size_t size) noexcept;
   [[nodiscard]] Range take_oldest_ready(std::uint32_t most_left) noexcept;
   /// Frees room on the disk that ready ranges keep. Returns false if they keep none.
   [[nodiscard]] bool free_room() noexcept;

@@ -48,6 +48,9 @@ struct Blocks : HeapBlocks {
 
 using Rules = MallocRules<Blocks>;
 
+int stand_in_madvise(void* address, std::size_t size, int advice) noexcept {
+  return the_heap.madvise(address, size, advice);
+}
 void* stand_in_dlopen(const char* file, int mode) noexcept;
 void* stand_in_dlmopen(Lmid_t space, const char* file, int mode) noexcept;
 
@@ -56,14 +59,15 @@ void* address_of(Function* function) {
   return reinterpret_cast<void*>(function);
 }
 
-/// The functions that free blocks, or load objects that free blocks, come first. They stay in place when no
-/// block is served any more. The functions that allocate are changed after them.
-constexpr std::size_t kLasting = 6;
+/// The functions that free or empty blocks, or load objects that free blocks, come first. They stay in place
+/// when no block is served any more. The functions that allocate are changed after them.
+constexpr std::size_t kLasting = 7;
 std::array<Import, kLasting + 5> imports{{
     {"free", address_of(Rules::free)},
     {"realloc", address_of(Rules::realloc)},
     {"reallocarray", address_of(Rules::reallocarray)},
     {"malloc_usable_size", address_of(Rules::malloc_usable_size)},
+    {"madvise", address_of(stand_in_madvise)},
     {"dlopen", address_of(stand_in_dlopen)},
     {"dlmopen", address_of(stand_in_dlmopen)},
     {"malloc", address_of(Rules::malloc), true},

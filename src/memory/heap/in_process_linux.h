@@ -3,9 +3,9 @@
 // The heap in a process that runs already, for a time. The entries through which loaded objects call malloc
 // and its kin are pointed to functions of this library. Large blocks of all threads then come from the heap.
 //
-// Blocks outlive that time. So once the heap has been in use, the entries for free, realloc and
-// malloc_usable_size stay changed until the process ends. So do those for dlopen and dlmopen, which change
-// the objects that they load.
+// Blocks outlive that time. So once the heap has been in use, the entries for free, realloc,
+// malloc_usable_size and madvise stay changed until the process ends. So do those for dlopen and dlmopen,
+// which change the objects that they load.
 //
 // Some calls are not caught: by an address of free that was copied before, or that dlsym() returned, and from
 // the initialisers of an object that is being loaded. None of these calls may free or resize a block of the

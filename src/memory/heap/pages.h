@@ -3,6 +3,7 @@
 // The heap's requests about the system's memory. Nothing here allocates.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "memory/heap/spill_file.h"
@@ -16,6 +17,9 @@ namespace etstream::heap {
 
 /// Makes an anonymous page all zeros in children, however they are forked. Returns 0, or errno's value.
 [[nodiscard]] int wipe_in_children(void* page) noexcept;
+
+/// Calls madvise() of the system, not Heap::madvise() in its place. Returns 0, or -1 with errno set.
+int advise(void* address, std::size_t size, int advice) noexcept;
 
 /// Frees the pages of a private copy that were written.
 void drop_pages(FilePart part) noexcept;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,11 +32,15 @@ std::uint64_t page_size() noexcept { return static_cast<std::uint64_t>(::sysconf
 /// has 8 bytes.
 std::uint64_t largest_group() noexcept { return page_size() * page_size() / 8; }
 
-int wipe_in_children(void* page) noexcept {
-  return ::madvise(page, page_size(), MADV_WIPEONFORK) == 0 ? 0 : errno;
+int advise(void* address, std::size_t size, int advice) noexcept {
+  return static_cast<int>(::syscall(SYS_madvise, address, size, advice));
 }
 
-void drop_pages(FilePart part) noexcept { ::madvise(part.address, part.size, MADV_DONTNEED); }
+int wipe_in_children(void* page) noexcept {
+  return advise(page, page_size(), MADV_WIPEONFORK) == 0 ? 0 : errno;
+}
+
+void drop_pages(FilePart part) noexcept { advise(part.address, part.size, MADV_DONTNEED); }
 
 std::uint64_t mapped_bytes() noexcept {
   std::array<char, 128> text{};

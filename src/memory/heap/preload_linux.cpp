@@ -191,6 +191,9 @@ void* pvalloc(std::size_t size) noexcept {
   return Rules::memalign(page, (size + page - 1) & ~(page - 1));
 }
 std::size_t malloc_usable_size(void* block) noexcept { return Rules::malloc_usable_size(block); }
+int madvise(void* address, std::size_t size, int advice) noexcept {
+  return the_heap.madvise(address, size, advice);
+}
 
 /// Returns whether this heap serves blocks. The Python module asks this before it opens a heap of its own.
 bool etstream_heap_serves() noexcept { return served_from.load(std::memory_order_acquire) != kNever; }

@@ -55,6 +55,9 @@ class SpillFile {
   [[nodiscard]] int map(FilePart part, bool shared) const noexcept;
   /// Gives back the disk space and the memory of a part, which then reads as zeros.
   void empty(FilePart part) const noexcept;
+  /// Makes a part zeros, and gives back its memory. It keeps its disk space. Returns false if the file system
+  /// can't, with the part as it was.
+  [[nodiscard]] bool clear(FilePart part) const noexcept;
   /// Begins to write a part that is mapped shared, and unmaps its pages until they are used again.
   void begin_writing(FilePart part) const noexcept;
   /// Waits until they are written, and drops the part from the page cache if nobody has used it meanwhile.

@@ -17,6 +17,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "memory/heap/pages.h"
+
 namespace etstream::heap {
 namespace {
 
@@ -131,10 +133,14 @@ void SpillFile::empty(FilePart part) const noexcept {
   if (allocate(descriptor_, FALLOC_FL_PUNCH_HOLE, part) != 0) write_zeros(part);
 }
 
+bool SpillFile::clear(FilePart part) const noexcept {
+  return allocate(descriptor_, FALLOC_FL_ZERO_RANGE, part) == 0;
+}
+
 void SpillFile::begin_writing(FilePart part) const noexcept {
   const auto size = static_cast<off_t>(part.size);
   static_cast<void>(::sync_file_range(descriptor_, part.offset, size, SYNC_FILE_RANGE_WRITE));
-  ::madvise(part.address, part.size, MADV_DONTNEED);
+  advise(part.address, part.size, MADV_DONTNEED);
 }
 
 void SpillFile::end_writing(FilePart part) const noexcept {
