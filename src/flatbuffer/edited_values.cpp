@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "flatbuffer/edited_values.h"
 
-#include <functional>
-
 #include "core/base/try.h"
 
 namespace etstream {
@@ -12,11 +10,6 @@ namespace {
 constexpr std::uint64_t kMostAtHand = std::uint64_t{64} << 10;
 
 }  // namespace
-
-std::size_t EditedValues::EditedFieldHash::operator()(const EditedField& edited) const noexcept {
-  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;  // 2^64 over the golden ratio
-  return std::hash<std::uint64_t>()((edited.node * kOdd) ^ (edited.table << 16 | edited.field));
-}
 
 void EditedValues::set(ValueNode table, const BoundField& field, FieldValue value) {
   edited_[field.table] |= std::uint64_t{1} << (field.index % 64);

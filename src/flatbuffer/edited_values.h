@@ -8,12 +8,13 @@
 //   values.set(values.root(), fields.segments, values.tables({values.add_table()}));
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "flatbuffer/flatbuffer_view.h"
@@ -56,10 +57,7 @@ class EditedValues final : public ValueReader {
     std::uint64_t node = 0;
     std::size_t table = 0;
     std::size_t field = 0;
-    bool operator==(const EditedField&) const = default;
-  };
-  struct EditedFieldHash {
-    std::size_t operator()(const EditedField& edited) const noexcept;
+    auto operator<=>(const EditedField&) const = default;  // NOLINT(modernize-use-nullptr)
   };
 
   /// A vector of tables, strings or unions; or a string or struct that a union holds, as its one element.
@@ -88,7 +86,7 @@ class EditedValues final : public ValueReader {
   std::string string_;
 
   std::uint64_t added_ = 0;
-  std::unordered_map<EditedField, FieldValue, EditedFieldHash> edits_;
+  std::map<EditedField, FieldValue> edits_;
   std::vector<std::uint64_t> edited_;  // by table type: the fields that some edit names, a bit each
   // Values that edits refer to:
   std::deque<std::vector<ValueNode>> table_vectors_;

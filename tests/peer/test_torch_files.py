@@ -212,6 +212,7 @@ HOSTILE = {
     + b"h\x01h\x00R0" * MANY + b"N.",
     "long names": b"\x80\x02}(X\x40\x42\x0f\x00" + b"n" * 1_000_000 + b"q\x00}" + b"h\x00}" * MANY + b"u.",
     "a huge count": b"\x80\x02\x8d" + b"\xff" * 8 + b"x.",
+    "a memo whose numbers had one hash": b"\x80\x02}" + b"".join(b"p%d\n" % (172_933 * i) for i in range(MANY)) + b"x.",
     "a huge memo": b"\x80\x02}r\xff\xff\xff\xffj\xff\xff\xff\xfe.",
     "no end": b"\x80\x02}q\x00(",
     "nothing on the stack": b"\x80\x02.",

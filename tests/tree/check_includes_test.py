@@ -91,6 +91,9 @@ class CheckIncludes(unittest.TestCase):
         with mock.patch.dict(TREE, {"src/core/io/lock_linux.cpp": "", "src/core/io/lock_apple.cpp": ""}):
             self.assertEqual(self.problems("include/etstream/lock.h", '#include "etstream/sink.h"'), "")
 
+    def test_no_map_hashes(self) -> None:
+        self.assertIn("take one that sorts", self.problems("src/core/io/sink.cpp", "std::unordered_map<int, int> m;"))
+
     def test_a_new_folder_needs_a_place(self) -> None:
         self.assertIn("FOLDERS has no", self.problems("src/utils/a.h", ""))
 

@@ -15,11 +15,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "etstream/byte_source.h"
@@ -105,7 +105,7 @@ class BackwardBuilder {
   EmptyVectors empty_vectors_;
   VtableSharing vtable_sharing_;
   FilePlan plan_;  // of what is placed so far, from the first extent to the end of the file; offsets unset
-  std::unordered_map<std::string, std::uint32_t> label_numbers_;
+  std::map<std::string, std::uint32_t> label_numbers_;
   std::shared_ptr<Block> block_;  // that the open chunk is in
   std::uint64_t largest_alignment_ = 1;
   bool overflow_ = false;         // of the size: over 2^64
@@ -114,7 +114,7 @@ class BackwardBuilder {
   std::vector<Field> fields_;  // of the table that is open
   /// The vtables' distances from the end, by their content: without the table's size where tables of any size
   /// share one.
-  std::unordered_map<std::string, std::uint64_t> vtables_;
+  std::map<std::string, std::uint64_t> vtables_;
 };
 
 }  // namespace etstream

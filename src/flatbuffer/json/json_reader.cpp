@@ -89,8 +89,7 @@ class JsonTapeWriter final : public JsonHandler {
   }
 
   void key(std::string_view name) {
-    name_ = name;
-    const auto found = tape_.keys_.find(name_);
+    const auto found = tape_.keys_.find(name);
     number(found == tape_.keys_.end() ? kUnexpectedKey : found->second);
     if (found == tape_.keys_.end()) string(name);
   }
@@ -98,7 +97,6 @@ class JsonTapeWriter final : public JsonHandler {
   JsonTape& tape_;
   const std::optional<Stop> stop_;
   std::vector<JsonTape::Place> open_;  // where the ends of objects and arrays are to be written
-  std::string name_;
 };
 
 JsonTape::JsonTape(ByteSource json, JsonKeys keys, int deepest, JsonSyntax syntax)

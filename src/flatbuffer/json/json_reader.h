@@ -14,11 +14,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "core/base/text.h"
@@ -30,7 +31,7 @@
 namespace etstream {
 
 /// The keys that are expected, with the numbers that stand for them on the tape.
-using JsonKeys = std::unordered_map<std::string, std::uint32_t>;
+using JsonKeys = std::map<std::string, std::uint32_t, std::less<>>;
 
 /// A value, or a key and its value, is known by its place on the tape. Const use from several threads is
 /// safe.

@@ -10,7 +10,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "etstream/byte_source.h"
@@ -56,7 +55,7 @@ class JsonValueReader final : public ValueReader {
   using Place = JsonTape::Place;
   /// The keys that an object may have.
   struct Members {
-    std::unordered_map<std::uint32_t, std::size_t> places;  // in a list of them, by their numbers on the tape
+    std::map<std::uint32_t, std::size_t> places;  // in a list of them, by their numbers on the tape
     std::size_t count = 0;
   };
   struct Keys {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
+#include <map>
 #include <utility>
 
 #include "bundled_program_fields_generated.h"
@@ -98,7 +98,7 @@ struct Segments {
 
   std::uint32_t bp08_alignment = 0;  // of the program in a BP08 file of the same content
   std::vector<PlannedSegment> all;
-  std::unordered_map<const void*, std::uint32_t> of_tensors;
+  std::map<const void*, std::uint32_t> of_tensors;
   std::optional<std::uint32_t> original_metadata;
   std::vector<OriginalPayload> original_payloads;
 };

@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "core/base/repeated.h"
@@ -236,7 +235,7 @@ class SetOpener {
       std::string_view file;
       bool is_there = false;
     };
-    std::unordered_map<std::string_view, Listed> listed;  // by tensor
+    std::map<std::string_view, Listed> listed;  // by tensor
     for (const auto& [file, tensors] : index.files) {
       for (const std::string& tensor : tensors) listed.emplace(tensor, Listed{file});
     }

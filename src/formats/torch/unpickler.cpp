@@ -2,8 +2,8 @@
 #include "formats/torch/unpickler.h"
 
 #include <cstring>
+#include <map>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include "core/base/text.h"
@@ -141,7 +141,7 @@ class Unpickler {
   std::optional<PickleValue> root_;  // once there is one, the pickle ends
   Items stack_;
   std::vector<std::size_t> marks_;  // how much of the stack is below each
-  std::unordered_map<std::uint64_t, PickleValue> memo_;
+  std::map<std::uint64_t, PickleValue> memo_;
 };
 
 Result<void> Unpickler::step(PickleOpcode opcode) {
