@@ -131,6 +131,36 @@ def test_of_a_folder_the_file_that_transformers_loads_is_read(etstream: Etstream
             assert torch.equal(ours.get_tensor(name), tensor), name
 
 
+def test_tensors_that_an_index_does_not_place_are_read_as_transformers_reads_them_or_refused(
+    etstream: Etstream, tmp_path: Path
+) -> None:
+    family = FAMILIES[0]
+    family.pretrained().save_pretrained(tmp_path, max_shard_size="60KB")
+    index = tmp_path / "model.safetensors.index.json"
+    content = json.loads(index.read_text())
+    before, home, behind, *_ = sorted(tmp_path.glob("model-*.safetensors"))
+    name, tensor = sorted(load_file(home).items())[0]
+
+    def is_read(other: Path, added: int, listed: bool) -> bool:
+        """Returns whether the checkpoint is read, as transformers does, if `other` too has the tensor."""
+        kept = other.read_bytes()
+        save_file(load_file(other) | {name: tensor + added}, other, {"format": "pt"})
+        places = {key: shard for key, shard in content["weight_map"].items() if listed or key != name}
+        index.write_text(json.dumps(content | {"weight_map": places}))
+        outcome = etstream.attempt("ptd", tmp_path, "-o", tmp_path / "ours.st", "--to", "safetensors")
+        if outcome.code == 0:
+            loaded = state_dict_of(AutoModelForCausalLM.from_pretrained(tmp_path))
+            assert torch.equal(loaded[name], load_file(tmp_path / "ours.st")[name])
+        other.write_bytes(kept)
+        return outcome.code == 0
+
+    assert is_read(before, 1, True)
+    assert not is_read(behind, 1, True)
+    assert is_read(behind, 0, True)
+    assert is_read(home, 0, False)
+    assert not is_read(before, 1, False)
+
+
 def test_shards_of_tensor_data_are_read_whole_or_not_at_all(etstream: Etstream, tmp_path: Path) -> None:
     save_file({name: torch.ones(8) * i for i, name in enumerate("abcd")}, tmp_path / "w.safetensors")
     outcome = etstream.attempt(

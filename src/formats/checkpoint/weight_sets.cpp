@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include "core/base/repeated.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "core/layout/same_bytes.h"
 #include "etstream/advice.h"
 #include "formats/checkpoint/checkpoint_folder.h"
 #include "formats/checkpoint/set_place.h"
@@ -217,8 +219,7 @@ class SetOpener {
         out_.problems.push_back(missing_of_index(path, *index, std::move(opened).error()));
       }
     }
-    check_indexed(*index, given, problems);
-    return {};
+    return check_indexed(*index, given, problems);
   }
 
   static Error missing_of_index(const std::string& path, const CheckpointIndex& index, Error error) {
@@ -228,39 +229,63 @@ class SetOpener {
     return error;
   }
 
-  /// Keeps only the tensors that the index says are in the files. They must be there. `problems` is the
-  /// number of problems before those of this index.
-  void check_indexed(const CheckpointIndex& index, GivenWeights& given, std::size_t problems) {
+  /// Keeps one tensor of each name, as transformers does, which reads all files in order and keeps the last
+  /// of a name. Where that is not the one that the index names, both must be the same. What the index names
+  /// must be there. `problems` is the number of problems before those of this index.
+  Result<void> check_indexed(const CheckpointIndex& index, GivenWeights& given, std::size_t problems) {
     struct Listed {
       std::string_view file;
-      bool is_there = false;
+      const CheckpointTensor* tensor = nullptr;
     };
-    std::map<std::string_view, Listed> listed;  // by tensor
+    std::map<std::string_view, Listed> listed;  // by name
     for (const auto& [file, tensors] : index.files) {
       for (const std::string& tensor : tensors) listed.emplace(tensor, Listed{file});
     }
+    const auto add_problem = [&](Error problem) {
+      if (out_.problems.size() - problems < kMostProblems) out_.problems.push_back(std::move(problem));
+    };
     std::uint64_t total = 0;
-    for (WeightFile& file : given.files) {
-      const std::string name = file.path.substr(folder_of(file.path).size());
-      std::erase_if(file.tensors, [&](const CheckpointTensor& tensor) {
-        const auto found = listed.find(tensor.name);
-        if (found == listed.end()) {
+    std::set<const CheckpointTensor*> others;
+    Comparisons comparisons;
+    for (const WeightFile& file : given.files) {
+      const auto& [name, names] = *index.files.find(file.path.substr(folder_of(file.path).size()));
+      for (const CheckpointTensor& tensor : file.tensors) {
+        const auto [found, is_not_listed] = listed.try_emplace(tensor.name, Listed{name});
+        const CheckpointTensor*& first = found->second.tensor;
+        if (is_not_listed) {
           out_.warnings.push_back(error_in(ErrorCode::kCorrupt, given.index,
-                                           "does not list tensor {} of {}, which loaders leave out",
+                                           "does not list tensor {} of {}, which is read all the same",
                                            quote(tensor.name), name));
-        } else if (found->second.file == name) {
-          found->second.is_there = true;
-          total += tensor.data.size();
-          return false;
         }
-        return true;
-      });
-      for (const std::string& tensor : index.files.find(name)->second) {
-        if (listed[tensor].is_there || out_.problems.size() - problems == kMostProblems) continue;
-        out_.problems.push_back(error_in(ErrorCode::kCorrupt, given.index,
-                                         "expected tensor {} in {}, which has none of that name",
-                                         quote(tensor), file.path));
+        if (found->second.file == name) {
+          first = &tensor;
+          if (!is_not_listed) total += tensor.data.size();
+          continue;
+        }
+        others.insert(&tensor);
+        if (first == nullptr) continue;  // the one that the index names comes later
+        bool is_same = first->type == tensor.type && first->layout == tensor.layout &&
+                       first->shape == tensor.shape && first->data.size() == tensor.data.size();
+        if (is_same) {
+          ETSTREAM_ASSIGN(const auto difference, comparisons.first_difference(first->data, tensor.data));
+          is_same = !difference;
+        }
+        if (is_same) continue;
+        add_problem(with_advice(error_in(ErrorCode::kCorrupt, file.path,
+                                         "has another tensor {} than {}, where {} has it: some loaders take "
+                                         "the one, some the other",
+                                         quote(tensor.name), found->second.file, given.index),
+                                {"take it out of one of the files"}));
       }
+      for (const std::string& tensor : names) {
+        if (listed[tensor].tensor != nullptr) continue;
+        add_problem(error_in(ErrorCode::kCorrupt, given.index,
+                             "expected tensor {} in {}, which has none of that name", quote(tensor),
+                             file.path));
+      }
+    }
+    for (WeightFile& file : given.files) {
+      std::erase_if(file.tensors, [&](const CheckpointTensor& tensor) { return others.contains(&tensor); });
     }
     const bool has_all = problems == out_.problems.size();
     if (has_all && index.total_size && *index.total_size != total && !options_.partial) {
@@ -268,6 +293,7 @@ class SetOpener {
           ErrorCode::kCorrupt, given.index, "expected {} of tensors, as its total_size says, found {} in {}",
           counted(*index.total_size, "byte"), total, counted(given.files.size(), "file")));
     }
+    return {};
   }
 
   // The files of numbered sets, and those that an index beside them names.

@@ -26,7 +26,7 @@ struct OpenedWeights {
   std::vector<Error> problems;      // of sets: what is missing, can't be read, or contradicts itself
   /// Problems that loaders of an index ignore: its sum of bytes is wrong.
   std::vector<Error> flaws;
-  std::vector<Error> warnings;  // tensors that an index does not list, and loaders leave out
+  std::vector<Error> warnings;  // tensors that an index does not list
 };
 
 /// The treatment of files that are no part of a set, or can't be opened as weights: they are an error, or are

@@ -377,6 +377,40 @@ TEST_CASE("an index is complete if each file is there with the tensors that it l
                                                "12"));
   CHECK(verified(folder / "i.json") == "ok");
   CHECK(verify(folder / "i.json")->warnings.size() == 1);
+  CHECK(folder.open({"i.json"}) == "abc");
+}
+
+TEST_CASE(
+    "of tensors of one name the one that an index names is read, if loaders that read all files take it") {
+  const Folder folder;
+  const auto opened = [&](char in_a, char in_b, const std::string& more) {
+    const auto file = [](const std::string& name, char data) {
+      return safetensors_file("{\"" + name +
+                                  R"(":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+                                  R"("x":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+                              name + data);
+    };
+    folder.put("a", file("a", in_a));
+    folder.put("b", file("b", in_b));
+    const auto found =
+        open_checkpoint(folder.put("i.json", R"({"weight_map": {"a": "a", "b": "b")" + more + "}}"));
+    std::string out = found ? "" : error_of(found).c_str();
+    for (const CheckpointTensor& tensor : found ? found->tensors : std::vector<CheckpointTensor>()) {
+      out += tensor.name + text_of(tensor.data);
+    }
+    return doctest::String(out.c_str());
+  };
+  const std::string in_a = R"(, "x": "a")";
+  const std::string in_b = R"(, "x": "b")";
+  CHECK(opened('1', '1', in_a) == "aax1bb");
+  CHECK(opened('1', '1', in_b) == "aabbx1");
+  CHECK(opened('1', '1', "") == "aax1bb");
+  CHECK(opened('1', '2', in_b) == "aabbx2");
+  for (const std::string& first : {in_a, std::string()}) {
+    CHECK(opened('1', '2', first) ==
+          containing("kCorrupt: " + (folder / "b") + ": has another tensor 'x' than a, where " +
+                     (folder / "i.json") + " has it: some loaders take the one, some the other"));
+  }
 }
 
 TEST_CASE("an index of one file that lacks many tensors has a hundred problems at most") {
