@@ -211,7 +211,8 @@ Result<void> add_file(const CheckpointFile& checkpoint, const KeyNames& /*names*
   inspection.version = checkpoint.version;
   for (const CheckpointTensor& tensor : checkpoint.tensors) {
     // Elements that are scattered, as in torch's files, are no part of the file by themselves.
-    const std::string_view how = tensor.data.offset_in(checkpoint.file) ? "" : ", strided";
+    const std::string_view elsewhere = tensor.layout || tensor.shape ? ", strided" : ", in parts";
+    const std::string_view how = tensor.data.offset_in(checkpoint.file) ? "" : elsewhere;
     add_part(inspection, text("{}: {}{}", quote(tensor.name), type_text(tensor), how), tensor.data,
              checkpoint.file);
   }

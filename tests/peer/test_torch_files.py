@@ -8,7 +8,9 @@ import io
 import json
 import os
 import pickle
+import random
 import re
+import struct
 import subprocess
 import sys
 import zipfile
@@ -20,7 +22,9 @@ import transformers
 from command import Etstream
 from executorch.examples.models.llama.llama_transformer import construct_transformer
 from executorch.examples.models.llama.model_args import ModelArgs
+from rounds import ROUNDS
 from safetensors.torch import save_file
+from torchao.quantization import Int8WeightOnlyConfig, quantize_
 
 DTYPES = [
     torch.bool, torch.uint8, torch.int8, torch.int16, torch.uint16, torch.int32, torch.uint32, torch.int64,
@@ -181,12 +185,205 @@ def test_an_exported_program_has_weights_and_constants(etstream: Etstream, tmp_p
     assert all(torch.equal(read[name], expected[name]) for name in read)
 
 
+class Subclass(torch.Tensor):
+    """A tensor of a class that etstream does not know."""
+
+
+def torchao_weight() -> torch.Tensor:
+    linear = torch.nn.Linear(64, 64)
+    quantize_(linear, Int8WeightOnlyConfig())
+    return linear.weight
+
+
+OPAQUE = {
+    "torchao.quantization.Int8Tensor": torchao_weight,
+    "test_torch_files.Subclass": lambda: torch.ones(2).as_subclass(Subclass),
+    "torch._utils._rebuild_sparse_tensor": lambda: torch.eye(2).to_sparse(),
+    "torch._utils._rebuild_qtensor": lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8),
+    "torch._utils._rebuild_meta_tensor_no_storage": lambda: torch.empty(2, device="meta"),
+    "torch.Tensor.conj() or .neg()": lambda: torch.tensor([1 + 2j]).conj(),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", list(OPAQUE))
+def test_a_tensor_of_a_kind_that_is_not_read_is_opaque(etstream: Etstream, tmp_path: Path, kind: str) -> None:
+    plain = {"first": torch.ones(3), "last": torch.zeros(2)}
+    path = tmp_path / "in.bin"
+    torch.save({"first": plain["first"], "odd": OPAQUE[kind](), "last": plain["last"]}, path)
+    assert etstream.verify(path).errors == []
+    assert same(read_back(etstream, path, "--only", "first", "--only", "last"), plain)
+    outcome = etstream.attempt("ptd", path, "-o", tmp_path / "out.ptd")
+    assert outcome.code == 1 and f"tensor 'odd' is of type {kind}, which ExecuTorch has no tensors of" in outcome.stderr
+    etstream.ptd([path], tmp_path / "out.ptd", "--opaque")
+    torch.save({"odd": OPAQUE[kind](), "other": torch.nn.Linear(1, 1)}, path)
+    assert "'torch.nn.modules.linear.Linear'" in etstream.attempt("verify", path).stderr
+
+
 def archive(pickle: bytes, **members: bytes) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as file:
         for name, data in {"data.pkl": pickle, "version": b"3\n", **members}.items():
             file.writestr(f"archive/{name}", data)
     return out.getvalue()
+
+
+def words(text: str) -> bytes:
+    return b"X" + struct.pack("<I", len(text)) + text.encode()
+
+
+def of(opcode: bytes, *items: bytes) -> bytes:
+    """Returns items behind a mark, and the instruction that takes them."""
+    return b"(" + b"".join(items) + opcode
+
+
+def called(function: str, *arguments: bytes) -> bytes:
+    module, _, name = function.rpartition(".")
+    return f"c{module}\n{name}\n".encode() + of(b"t", *arguments) + b"R"
+
+
+def named(**items: bytes) -> bytes:
+    return b"}" + of(b"u", *(words(name) + item for name, item in items.items()))
+
+
+def stored(key: str, kind: str = "FloatStorage", elements: int = 4) -> bytes:
+    return of(b"t", words("storage"), f"ctorch\n{kind}\n".encode(), words(key), words("cpu"), b"K%c" % elements) + b"Q"
+
+
+HOOKS = called("collections.OrderedDict")
+SIZES = b"K\4\x85"
+
+
+def parts_of(storage: bytes, sizes: bytes = SIZES) -> bytes:
+    return of(b"t", storage, b"K\0", sizes, b"K\1\x85", b"\x89", HOOKS)
+
+
+def pickled(storage: bytes, sizes: bytes = SIZES) -> bytes:
+    return b"ctorch._utils\n_rebuild_tensor_v2\n" + parts_of(storage, sizes) + b"R"
+
+
+def of_type(state: bytes) -> bytes:
+    classes = b"ctorch._utils\n_rebuild_tensor_v2\nctorch\nTensor\n"
+    return called("torch._tensor._rebuild_from_type_v2", classes, parts_of(stored("0")), state)
+
+
+A, B, ZERO = pickled(stored("0")), pickled(stored("1")), b"K\0"
+SET = of(b"t", stored("1"), ZERO, SIZES, b"K\1\x85")
+SEVERAL_READINGS = {
+    "BUILD sets a tensor": A + SET + b"b",
+    "BUILD sets a parameter": called("torch._utils._rebuild_parameter", A, b"\x88", HOOKS)
+    + of(b"t", B, b"N", HOOKS, b"\x89", HOOKS) + b"b",
+    "BUILD sets a storage": pickled(stored("0") + named(dtype=b"ctorch\nint32\n") + b"b"),
+    "an attribute is the content": of_type(named(data=B)),
+    "an attribute of slots is the content": of_type(of(b"t", b"N", named(data=B))),
+    "an attribute is the real part": of_type(named(real=b"K\7")),
+    "an attribute of a parameter": called("torch._utils._rebuild_parameter_with_state", A, b"\x89", HOOKS, named(data=B)),
+    "a storage of two types": of(b"l", A, pickled(stored("0", "IntStorage"))),
+    "a storage of two types and sizes": of(b"l", A, pickled(stored("0", "HalfStorage"), b"K\2\x85")),
+    "a storage of two sizes": of(b"l", pickled(stored("0", "FloatStorage", 1), b"K\1\x85"), A),
+    "a value replaces a tensor": b"}" + of(b"u", words("a"), A, words("a"), ZERO),
+    "a dict replaces a dict": b"}" + of(b"u", words("a"), named(x=A), words("a"), named(y=B)),
+    "True is 1": b"}" + of(b"u", b"K\1", A, b"\x88", ZERO),
+    "1.0 is 1": b"}" + of(b"u", b"K\1", A, b"G" + struct.pack(">d", 1), ZERO),
+    "a Counter counts pairs": called("collections.Counter", of(b"t", of(b"t", words("a"), A))),
+    "a list of sizes grows later": b"]K\2aq\7ctorch\nSize\nh\7\x85Rq\x080h\7K\2a0"
+    + called("torch._utils._rebuild_tensor_v2", stored("0"), ZERO, b"h\x08", b"K\1\x85", b"\x89", HOOKS),
+    "attributes": of_type(named(foo=B, requires_grad=b"\x89")),
+    "empty tensors of two types": of(b"l", *(pickled(stored("2", kind, 0), b"K\0\x85") for kind in ("FloatStorage", "IntStorage"))),
+}  # fmt: skip
+
+
+class Values:
+    """Makes random pickles of which a part is what torch.save writes, and a part is not."""
+
+    def __init__(self, seed: int) -> None:
+        self.random, self.kept = random.Random(seed), 0
+
+    def storage(self) -> bytes:
+        elements = 4 if self.random.random() < 0.95 else 2
+        kind = self.random.choice(["FloatStorage"] * 30 + ["IntStorage", "HalfStorage"])
+        return stored(self.random.choice("01"), kind, elements)
+
+    def tensor(self) -> bytes:
+        sizes = self.random.choice([SIZES, SIZES, b"K\2\x85", called("torch.Size", b"]" + of(b"e", b"K\3"))])
+        return pickled(self.storage(), sizes)
+
+    def items(self, depth: int) -> list[bytes]:
+        keys = [words("a"), words("b"), words("data"), words("1"), b"K\1", b"K\2", b"\x88", b"G" + struct.pack(">d", 2)]
+        weights = [40, 40, 2, 5, 40, 40, 1, 1]
+        chosen = self.random.choices(keys, weights, k=self.random.randrange(4))
+        return [key + self.value(depth + 1) for key in (dict.fromkeys(chosen) if self.random.random() < 0.8 else chosen)]
+
+    def state(self) -> bytes:
+        name = self.random.choice(["foo"] * 6 + ["data", "real", "grad"])
+        state = named(**{name: self.random.choice([self.tensor(), b"K\7", b"N"])})
+        return self.random.choice([state, state, b"}", of(b"t", b"N", state), SET])
+
+    def value(self, depth: int = 0) -> bytes:
+        if depth > 3 or (depth and self.random.random() < 0.3):
+            return self.random.choice([self.tensor(), self.tensor(), b"N", b"K\7", words("x")])
+        kinds = {
+            "dict": lambda: b"}" + of(b"u", *self.items(depth)),
+            "ordered": lambda: called("collections.OrderedDict")
+            + b"".join(item + b"s" for item in self.items(depth)) + self.random.choice([b"", self.state() + b"b"]),
+            "pairs": lambda: called(
+                self.random.choice(["collections.OrderedDict"] * 9 + ["collections.Counter"]),
+                b"]" + of(b"e", *(item + b"\x86" for item in self.items(depth)))),
+            "list": lambda: b"]" + of(b"e", *(self.value(depth + 1) for _ in range(self.random.randrange(3)))),
+            "tuple": lambda: of(b"t", *(self.value(depth + 1) for _ in range(self.random.randrange(3)))),
+            "of type": lambda: of_type(self.state()),
+            "parameter": lambda: called("torch._utils._rebuild_parameter_with_state", self.tensor(), b"\x89", HOOKS, self.state()),
+            "built": lambda: self.value(depth + 1) + self.state() + b"b",
+            "kept": lambda: b"h%c" % self.random.randrange(self.kept) if self.kept else self.tensor(),
+        }  # fmt: skip
+        weights = [6, 4, 2, 4, 2, 2, 2, 0.5, 3] if depth else [6, 6, 2, 3, 1, 0, 0, 0, 0]
+        out = self.random.choices(list(kinds.values()), weights)[0]()
+        if self.random.random() < 0.3 and self.kept < 250:
+            out += b"q%c" % self.kept
+            self.kept += 1
+        return out
+
+
+def tensors_in(value: object, name: str = "") -> dict[str, torch.Tensor]:
+    """Returns the tensors in what torch.load gives, by the names that etstream gives them."""
+    if isinstance(value, torch.Tensor):
+        return {name or "tensor": value.detach()}
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else []
+    found: dict[str, torch.Tensor] = {}
+    for key, item in items:
+        text = str(int(key) if isinstance(key, bool) else key)
+        found |= tensors_in(item, f"{name}.{text}" if name else text)
+    return found
+
+
+def read_alike_or_refused(etstream: Etstream, path: Path, pickle: bytes) -> bool:
+    """Returns whether etstream reads an archive, which is as torch.load does if that reads it too."""
+    data = {f"data/{key}": struct.pack("<4f", *range(10 * key + 1, 10 * key + 5)) for key in (0, 1)}
+    path.write_bytes(archive(b"\x80\x02" + pickle + b".", **data, **{"data/2": b"", "byteorder": b"little"}))
+    outcome = etstream.attempt("ptd", path, "--to", "pth", "-o", path.with_suffix(".out"), "--no-sync")
+    if outcome.code == 0:
+        try:
+            expected = tensors_in(torch.load(path, weights_only=True))
+        except Exception:  # of many kinds
+            return True
+        ours = torch.load(path.with_suffix(".out"), weights_only=True)
+        assert same(dict(sorted(ours.items())), dict(sorted(expected.items()))), pickle
+    return outcome.code == 0
+
+
+@pytest.mark.parametrize("name", list(SEVERAL_READINGS))
+@pytest.mark.filterwarnings("ignore")
+def test_what_torch_reads_is_read_alike_or_refused(etstream: Etstream, tmp_path: Path, name: str) -> None:
+    read = read_alike_or_refused(etstream, tmp_path / "in.pth", SEVERAL_READINGS[name])
+    assert read == name.startswith(("attributes", "empty", "a list of sizes"))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("number", range(ROUNDS))
+def test_random_pickles_are_read_alike_or_refused(etstream: Etstream, tmp_path: Path, number: int) -> None:
+    count = 200
+    read = [read_alike_or_refused(etstream, tmp_path / "in.pth", Values(number * count + i).value()) for i in range(count)]
+    assert count / 4 < sum(read)
 
 
 class Runs:

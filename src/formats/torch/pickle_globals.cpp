@@ -17,7 +17,7 @@ struct KnownGlobal {
 
 constexpr auto kKnownGlobals = std::to_array<KnownGlobal>({
     {"collections", "OrderedDict", GlobalKind::kDict},
-    {"collections", "Counter", GlobalKind::kDict},
+    {"collections", "Counter", GlobalKind::kCounter},
     {"collections", "defaultdict", GlobalKind::kDefaultDict},
     {"builtins", "dict", GlobalKind::kDict},
     {"builtins", "list", GlobalKind::kSequence},
@@ -44,21 +44,32 @@ constexpr auto kKnownGlobals = std::to_array<KnownGlobal>({
     {"torch._utils", "_rebuild_parameter", GlobalKind::kRebuildParameter},
     {"torch._utils", "_rebuild_parameter_with_state", GlobalKind::kRebuildParameter},
     {"torch._tensor", "_rebuild_from_type_v2", GlobalKind::kRebuildFromType},
+    {"torch._utils", "_rebuild_wrapper_subclass", GlobalKind::kRebuildOpaque},
+    {"torch._utils", "_rebuild_qtensor", GlobalKind::kRebuildOpaque},
+    {"torch._utils", "_rebuild_sparse_tensor", GlobalKind::kRebuildOpaque},
+    {"torch._utils", "_rebuild_nested_tensor", GlobalKind::kRebuildOpaque},
+    {"torch._utils", "_rebuild_meta_tensor_no_storage", GlobalKind::kRebuildOpaque},
+    {"torch._utils", "_rebuild_device_tensor_from_numpy", GlobalKind::kRebuildOpaque},
+    {"torch._utils", "_rebuild_device_tensor_from_cpu_tensor", GlobalKind::kRebuildOpaque},
 });
 
 }  // namespace
 
-std::optional<PickleGlobal> find_pickle_global(std::string_view module, std::string_view name) {
+PickleGlobal find_pickle_global(std::string_view module, std::string_view name) {
+  PickleGlobal out{GlobalKind::kUnknown, nullptr, module, name};
   if (module == "__builtin__") module = "builtins";  // as Python 2, and protocol 2, have it
   const auto* const known = std::ranges::find_if(kKnownGlobals, [&](const KnownGlobal& global) {
     return global.module == module && global.name == name;
   });
-  if (known != kKnownGlobals.end()) return PickleGlobal{known->kind, nullptr};
-  if (module != "torch") return std::nullopt;
-  if (const TorchType* const type = torch_type_of_dtype(name)) return PickleGlobal{GlobalKind::kDtype, type};
-  if (const TorchType* const type = torch_type_of_storage(name))
-    return PickleGlobal{GlobalKind::kStorage, type};
-  return std::nullopt;
+  if (known != kKnownGlobals.end()) {
+    out.kind = known->kind;
+  } else if (module == "torch") {
+    out.type = torch_type_of_dtype(name);
+    if (out.type) out.kind = GlobalKind::kDtype;
+    if (!out.type) out.type = torch_type_of_storage(name);
+    if (out.kind == GlobalKind::kUnknown && out.type) out.kind = GlobalKind::kStorage;
+  }
+  return out;
 }
 
 }  // namespace etstream

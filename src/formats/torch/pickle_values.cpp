@@ -40,18 +40,21 @@ PickleItems PickleValues::arguments_in(const PickleValue& tuple) {
   return {items.begin(), items.begin() + static_cast<std::ptrdiff_t>(std::min(items.size(), kMost))};
 }
 
-Result<PickleValue> PickleValues::global(std::string_view module, std::string_view name) {
-  const auto found = find_pickle_global(module, name);
-  if (!found) {
-    const bool is_module = module.starts_with("torch.nn.modules") || module.starts_with("__torch__");
-    return with_advice(reader_.unsupported("asks for {}, and etstream knows tensors and containers only",
-                                           quote(std::string(module) + "." + std::string(name))),
-                       {"it never executes a pickle: ",
-                        is_module ? "take the module's state_dict()" : "keep the tensors in a dict by name",
-                        ", and save that with torch.save"});
-  }
-  globals_.push_back(*found);
-  return PickleValue{PickleValue::Kind::kGlobal, static_cast<std::int64_t>(globals_.size()) - 1};
+PickleValue PickleValues::global(std::string_view module, std::string_view name) {
+  globals_.push_back(find_pickle_global(module, name));
+  return {PickleValue::Kind::kGlobal, static_cast<std::int64_t>(globals_.size()) - 1};
+}
+
+std::optional<Error> PickleValues::refusal_of(const PickleValue& value) const {
+  const PickleGlobal* const global = global_of(value);
+  if (!global || global->kind != PickleGlobal::Kind::kUnknown) return std::nullopt;
+  const std::string_view module = global->module;
+  const bool is_module = module.starts_with("torch.nn.modules") || module.starts_with("__torch__");
+  return with_advice(reader_.unsupported("asks for {}, and etstream knows tensors and containers only",
+                                         quote(std::string(module) + "." + std::string(global->name))),
+                     {"it never executes a pickle: ",
+                      is_module ? "take the module's state_dict()" : "keep the tensors in a dict by name",
+                      ", and save that with torch.save"});
 }
 
 Result<PickleValue> PickleValues::storage(const PickleValue& id) {
@@ -67,8 +70,59 @@ Result<PickleValue> PickleValues::storage(const PickleValue& id) {
       parts[4].kind != PickleValue::Kind::kInteger || parts[4].number < 0) {
     return wrong();
   }
-  out_.storages.push_back({text_of(parts[2]), type->type, static_cast<std::uint64_t>(parts[4].number)});
-  return PickleValue{PickleValue::Kind::kStorage, static_cast<std::int64_t>(out_.storages.size()) - 1};
+  const UnpickledStorage found{text_of(parts[2]), type->type, static_cast<std::uint64_t>(parts[4].number)};
+  const auto number = static_cast<std::int64_t>(out_.storages.size());
+  // Empty tensors of several types may share a storage, which torch then makes anew for each.
+  const auto [before, is_new] = storages_.try_emplace(found.key, out_.storages.size());
+  if (!is_new) {
+    const UnpickledStorage& kept = out_.storages[before->second];
+    if (kept.type == found.type && kept.elements == found.elements)
+      return PickleValue{PickleValue::Kind::kStorage, static_cast<std::int64_t>(before->second)};
+    if (kept.elements != 0 || found.elements != 0) {
+      const auto shown = [](const UnpickledStorage& storage) {
+        return counted(storage.elements, "element") + " of " +
+               std::string(storage.type ? storage.type->name : "uint8");
+      };
+      return reader_.corrupt("storage {} with {}, as before, found {}", quote(found.key), shown(kept),
+                             shown(found));
+    }
+  }
+  out_.storages.push_back(found);
+  return PickleValue{PickleValue::Kind::kStorage, number};
+}
+
+Result<void> PickleValues::check_build(const PickleValue& value) const {
+  switch (value.kind) {
+    case PickleValue::Kind::kStorage:
+    case PickleValue::Kind::kTensor:
+    case PickleValue::Kind::kOpaque:
+      return reader_.unsupported("replaces the content of a tensor, which torch.save never asks for");
+    default:  // attributes of a dict are not part of its content
+      return {};
+  }
+}
+
+/// Refuses attributes that replace a tensor's content. They are the fourth argument, if there is one: a dict,
+/// or a tuple of a dict and one of slots.
+Result<void> PickleValues::check_attributes(const PickleItems& arguments) {
+  constexpr std::size_t kState = 3;
+  if (arguments.size() <= kState) return {};
+  const bool is_tuple = arguments[kState].kind == PickleValue::Kind::kTuple;
+  for (const PickleValue& state :
+       is_tuple ? arguments_in(arguments[kState]) : PickleItems{arguments[kState]}) {
+    if (state.kind != PickleValue::Kind::kDict) continue;
+    const PickleItems& items = items_of(state);
+    ETSTREAM_TRY(count_copies(items.size()));
+    for (std::size_t i = 0; i < items.size(); i += 2) {
+      if (items[i].kind != PickleValue::Kind::kText) continue;
+      const std::string_view name = text_of(items[i]);
+      if (name != "data" && name != "real" && name != "imag") continue;
+      return reader_.unsupported(
+          "replaces the content of a tensor by its attribute {}, which torch.save never asks for",
+          quote(name));
+    }
+  }
+  return {};
 }
 
 Result<PickleValue> PickleValues::call(const PickleValue& callable, const PickleValue& arguments) {
@@ -77,11 +131,24 @@ Result<PickleValue> PickleValues::call(const PickleValue& callable, const Pickle
     return reader_.corrupt("a class or function and its arguments on the stack");
   }
   const PickleGlobal global = *found;
-  return result_of(global, arguments_in(arguments));
+  return result_of(global, arguments);
 }
 
-Result<PickleValue> PickleValues::result_of(const PickleGlobal& global, const PickleItems& arguments) {
+/// Returns a tensor of a kind that is not read, which is called like this class or function.
+PickleValue PickleValues::opaque(const PickleGlobal& named, const PickleValue& parts) {
+  out_.opaques.push_back({named.module, named.name, parts});
+  return {PickleValue::Kind::kOpaque, static_cast<std::int64_t>(out_.opaques.size()) - 1};
+}
+
+Result<PickleValue> PickleValues::result_of(const PickleGlobal& global, const PickleValue& tuple) {
+  const PickleItems arguments = arguments_in(tuple);
   switch (global.kind) {
+    case PickleGlobal::Kind::kUnknown:
+      return PickleValue();
+    case PickleGlobal::Kind::kCounter:
+      if (!arguments.empty() && arguments.front().kind != PickleValue::Kind::kDict)
+        return reader_.corrupt("a dict as argument");
+      [[fallthrough]];
     case PickleGlobal::Kind::kDict:
       return dict_of(arguments);
     case PickleGlobal::Kind::kDefaultDict:
@@ -92,14 +159,18 @@ Result<PickleValue> PickleValues::result_of(const PickleGlobal& global, const Pi
       return PickleValue();
     case PickleGlobal::Kind::kRebuildTensor:
     case PickleGlobal::Kind::kRebuildTensorV3:
-      return tensor_of(global, arguments);
+      return tensor_of(global, arguments, tuple);
     case PickleGlobal::Kind::kRebuildParameter:
     case PickleGlobal::Kind::kTensorClass:
-      if (arguments.empty() || arguments.front().kind != PickleValue::Kind::kTensor)
+      if (arguments.empty() || (arguments.front().kind != PickleValue::Kind::kTensor &&
+                                arguments.front().kind != PickleValue::Kind::kOpaque))
         return reader_.corrupt("a tensor as argument");
+      ETSTREAM_TRY(check_attributes(arguments));
       return arguments.front();
     case PickleGlobal::Kind::kRebuildFromType:
-      return tensor_of_type(arguments);
+      return tensor_of_type(arguments, tuple);
+    case PickleGlobal::Kind::kRebuildOpaque:
+      return opaque(global, tuple);
     case PickleGlobal::Kind::kDtype:
     case PickleGlobal::Kind::kStorage:
       break;
@@ -135,8 +206,10 @@ Result<PickleValue> PickleValues::dict_of(const PickleItems& arguments) {
 Result<PickleValue> PickleValues::sequence_of(const PickleItems& arguments) {
   if (arguments.empty()) return container(PickleValue::Kind::kList, {});
   const PickleValue given = arguments.front();
-  const bool is_sequence = given.kind == PickleValue::Kind::kList || given.kind == PickleValue::Kind::kTuple;
-  return is_sequence ? given : PickleValue();
+  if (given.kind == PickleValue::Kind::kTuple) return given;
+  if (given.kind != PickleValue::Kind::kList) return PickleValue();
+  ETSTREAM_TRY(count_copies(items_of(given).size()));
+  return container(given.kind, items_of(given));  // which later changes of the list do not reach
 }
 
 Result<std::vector<std::uint64_t>> PickleValues::numbers_of(const PickleValue& value) {
@@ -156,7 +229,8 @@ Result<std::vector<std::uint64_t>> PickleValues::numbers_of(const PickleValue& v
 }
 
 /// Makes a tensor of (storage, offset, sizes, strides, requires_grad, hooks, [dtype,] metadata)
-Result<PickleValue> PickleValues::tensor_of(const PickleGlobal& global, const PickleItems& arguments) {
+Result<PickleValue> PickleValues::tensor_of(const PickleGlobal& global, const PickleItems& arguments,
+                                            const PickleValue& tuple) {
   constexpr std::size_t kLeast = 4;
   constexpr std::size_t kDtype = 6;
   const bool has_dtype = global.kind == PickleGlobal::Kind::kRebuildTensorV3;
@@ -173,15 +247,14 @@ Result<PickleValue> PickleValues::tensor_of(const PickleGlobal& global, const Pi
   ETSTREAM_ASSIGN(tensor.strides, numbers_of(arguments[3]));
   if (has_dtype) {
     const PickleGlobal* const dtype = global_of(arguments[kDtype]);
+    if (dtype && dtype->kind == PickleGlobal::Kind::kUnknown) return opaque(*dtype, tuple);
     tensor.type = dtype && dtype->kind == PickleGlobal::Kind::kDtype ? dtype->type : nullptr;
   }
   if (tensor.type == nullptr) return reader_.corrupt("the type of a tensor's elements");
   const std::size_t metadata = kDtype + (has_dtype ? 1 : 0);
   if (arguments.size() > metadata && arguments[metadata].kind == PickleValue::Kind::kDict &&
       !items_of(arguments[metadata]).empty()) {
-    return with_advice(
-        reader_.unsupported("has a tensor that is the conjugate or the negative of what is stored"),
-        {"save its resolve_conj() or resolve_neg()"});
+    return opaque({PickleGlobal::Kind::kUnknown, nullptr, "torch", "Tensor.conj() or .neg()"}, tuple);
   }
   const PickleValue out{PickleValue::Kind::kTensor, static_cast<std::int64_t>(out_.tensors.size())};
   out_.tensors.push_back(std::move(tensor));
@@ -189,17 +262,20 @@ Result<PickleValue> PickleValues::tensor_of(const PickleGlobal& global, const Pi
 }
 
 /// Makes a tensor with attributes of (function, class, its arguments, state).
-Result<PickleValue> PickleValues::tensor_of_type(const PickleItems& arguments) {
+Result<PickleValue> PickleValues::tensor_of_type(const PickleItems& arguments, const PickleValue& tuple) {
   const bool has_all = arguments.size() >= 3;
   const PickleGlobal* const function = has_all ? global_of(arguments[0]) : nullptr;
   const PickleGlobal* const type = has_all ? global_of(arguments[1]) : nullptr;
-  if (function == nullptr || type == nullptr || type->kind != PickleGlobal::Kind::kTensorClass ||
+  const bool is_unknown = type != nullptr && type->kind == PickleGlobal::Kind::kUnknown;
+  if (function == nullptr || type == nullptr ||
+      (type->kind != PickleGlobal::Kind::kTensorClass && !is_unknown) ||
       function->kind == PickleGlobal::Kind::kRebuildFromType ||
       arguments[2].kind != PickleValue::Kind::kTuple) {
     return reader_.corrupt("a function, a class and the arguments of a tensor");
   }
-  const PickleGlobal global = *function;
-  return result_of(global, arguments_in(arguments[2]));
+  if (is_unknown) return opaque(*type, tuple);
+  ETSTREAM_TRY(check_attributes(arguments));
+  return result_of(PickleGlobal(*function), arguments[2]);
 }
 
 }  // namespace etstream

@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -26,10 +28,14 @@ class PickleValues {
 
   PickleValue text(std::string_view text);
   PickleValue container(PickleValue::Kind kind, PickleItems items);
-  /// Finds a class or function. Errors: kUnsupported for an unknown one, naming it.
-  Result<PickleValue> global(std::string_view module, std::string_view name);
-  /// Takes a storage by its persistent id: ("storage", class, key, location, elements).
+  PickleValue global(std::string_view module, std::string_view name);
+  /// Returns the error about a value that is an unknown class or function; nothing for others.
+  [[nodiscard]] std::optional<Error> refusal_of(const PickleValue& value) const;
+  /// Takes a storage by its persistent id: ("storage", class, key, location, elements). The first id of a key
+  /// decides what the storage is; others that differ are an error.
   Result<PickleValue> storage(const PickleValue& id);
+  /// Refuses to give a state to a value whose content it would replace.
+  [[nodiscard]] Result<void> check_build(const PickleValue& value) const;
   /// Returns the result of a call, or of making an object of a class.
   Result<PickleValue> call(const PickleValue& callable, const PickleValue& arguments);
 
@@ -46,16 +52,20 @@ class PickleValues {
   [[nodiscard]] const PickleGlobal* global_of(const PickleValue& value) const;
   Result<void> count_copies(std::size_t items);
   PickleItems arguments_in(const PickleValue& tuple);
-  Result<PickleValue> result_of(const PickleGlobal& global, const PickleItems& arguments);
+  Result<void> check_attributes(const PickleItems& arguments);
+  Result<PickleValue> result_of(const PickleGlobal& global, const PickleValue& tuple);
+  PickleValue opaque(const PickleGlobal& named, const PickleValue& parts);
   Result<PickleValue> dict_of(const PickleItems& arguments);
   Result<PickleValue> sequence_of(const PickleItems& arguments);
-  Result<PickleValue> tensor_of(const PickleGlobal& global, const PickleItems& arguments);
-  Result<PickleValue> tensor_of_type(const PickleItems& arguments);
+  Result<PickleValue> tensor_of(const PickleGlobal& global, const PickleItems& arguments,
+                                const PickleValue& tuple);
+  Result<PickleValue> tensor_of_type(const PickleItems& arguments, const PickleValue& tuple);
   Result<std::vector<std::uint64_t>> numbers_of(const PickleValue& value);
 
   const PickleReader& reader_;
   Unpickled out_;
   std::vector<PickleGlobal> globals_;
+  std::map<std::string_view, std::size_t> storages_;  // by key
   std::size_t copies_ = 0;
 };
 

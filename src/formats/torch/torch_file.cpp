@@ -24,11 +24,12 @@ namespace {
 class TensorCollector {
  public:
   TensorCollector(const TorchArchive& archive, const Unpickled& pickle)
-      : archive_(archive), pickle_(pickle) {}
+      : archive_(archive), pickle_(pickle), checked_(pickle.containers.size()) {}
 
   Result<std::vector<CheckpointTensor>> run() {
     // The name of a tensor that is saved by itself.
-    std::string name = pickle_.root.kind == PickleValue::Kind::kTensor ? "tensor" : "";
+    std::string name =
+        pickle_.root.kind == Kind::kTensor || pickle_.root.kind == Kind::kOpaque ? "tensor" : "";
     ETSTREAM_TRY(visit(pickle_.root, name, 0));
     if (const auto repeated = first_repeated(out_, &CheckpointTensor::name)) {
       return error_in(ErrorCode::kCorrupt, archive_.file.name(), "tensor {} comes twice", quote(*repeated));
@@ -51,11 +52,18 @@ class TensorCollector {
     switch (value.kind) {
       case Kind::kTensor:
         return add(pickle_.tensors[static_cast<std::size_t>(value.number)], name);
+      case Kind::kOpaque:
+        return add(pickle_.opaques[static_cast<std::size_t>(value.number)], name, depth);
       case Kind::kDict:
       case Kind::kTuple:
       case Kind::kList:
         break;
       case Kind::kStorage:
+        if (opaque_ != nullptr) {
+          ETSTREAM_ASSIGN(opaque_->emplace_back(),
+                          storage_of(pickle_.storages[static_cast<std::size_t>(value.number)], name));
+          return {};
+        }
         return with_advice(error_in(ErrorCode::kUnsupported, archive_.file.name(),
                                     "has a storage by itself as {}, whose shape is not known", quote(name)),
                            {"save a tensor"});
@@ -65,6 +73,9 @@ class TensorCollector {
     if (depth == kDeepest) return too_large(text("containers more than {} deep", kDeepest));
     const auto& items = pickle_.containers[static_cast<std::size_t>(value.number)];
     const bool is_dict = value.kind == Kind::kDict;
+    std::vector<bool>::reference is_checked = checked_[static_cast<std::size_t>(value.number)];
+    if (is_dict && !is_checked) ETSTREAM_TRY(check_keys(items, name));
+    is_checked = true;
     const std::size_t step = is_dict ? 2 : 1;
     for (std::size_t i = 0; i + step <= items.size(); i += step) {
       const PickleValue& item = items[i + step - 1];
@@ -72,19 +83,20 @@ class TensorCollector {
         if (++visits_ > pickle_.bytes.size()) return too_large("the same containers over and over");
         continue;
       }
+      if (opaque_ != nullptr) {
+        ETSTREAM_TRY(visit(item, name, depth + 1));
+        continue;
+      }
       const std::size_t before = name.size();
       if (depth != 0) name += '.';
       if (!is_dict) {
         name += std::to_string(i);
       } else if (items[i].kind == Kind::kText) {
-        name += pickle_.texts[static_cast<std::size_t>(items[i].number)];
+        name += text_of(items[i]);
       } else if (items[i].kind == Kind::kInteger || items[i].kind == Kind::kBool) {
         name += std::to_string(items[i].number);
       } else {
-        return with_advice(error_in(ErrorCode::kUnsupported, archive_.file.name(),
-                                    "has a dict in {} with a key that is no text and no integer",
-                                    quote(std::string_view(name).substr(0, before))),
-                           {"name its tensors by text"});
+        return other_key(std::string_view(name).substr(0, before));
       }
       ETSTREAM_TRY(count_name(name.size() - before));
       ETSTREAM_TRY(visit(item, name, depth + 1));
@@ -101,9 +113,50 @@ class TensorCollector {
     return too_large("names that grow with the depth of its containers");
   }
 
+  Error other_key(std::string_view dict) const {
+    return with_advice(error_in(ErrorCode::kUnsupported, archive_.file.name(),
+                                "has a dict in {} with a key that is no text and no integer", quote(dict)),
+                       {"name its tensors by text"});
+  }
+
+  std::string_view text_of(const PickleValue& text) const {
+    return pickle_.texts[static_cast<std::size_t>(text.number)];
+  }
+
+  /// Refuses a dict with a key that comes twice, as torch keeps the last value alone. Other keys than texts
+  /// and integers may be equal to integers. A text that the pickle keeps may be long, and is compared by its
+  /// number.
+  Result<void> check_keys(const std::vector<PickleValue>& items, const std::string& name) const {
+    std::vector<PickleValue> keys;
+    keys.reserve(items.size() / 2);
+    bool has_others = false;
+    bool has_integers = false;  // that name tensors
+    for (std::size_t i = 0; i < items.size(); i += 2) {
+      PickleValue key = items[i];
+      if (key.kind == Kind::kBool) key.kind = Kind::kInteger;
+      if (key.kind == Kind::kText || key.kind == Kind::kInteger) keys.push_back(key);
+      has_integers = has_integers || (key.kind == Kind::kInteger && may_have_tensors(items[i + 1]));
+      has_others = has_others || key.kind == Kind::kOther;
+    }
+    if (has_others && has_integers) return other_key(name);
+    const auto is_less = [&](const PickleValue& a, const PickleValue& b) {
+      if (a.kind != b.kind) return a.kind < b.kind;
+      if (a.kind == Kind::kInteger || a.number == b.number) return a.number < b.number;
+      return text_of(a) < text_of(b);
+    };
+    std::ranges::sort(keys, is_less);
+    const auto repeated = std::ranges::adjacent_find(
+        keys, [&](const PickleValue& a, const PickleValue& b) { return !is_less(a, b); });
+    if (repeated == keys.end()) return {};
+    return error_in(
+        ErrorCode::kCorrupt, archive_.file.name(), "has a dict in {} with key {} twice", quote(name),
+        repeated->kind == Kind::kText ? quote(text_of(*repeated)) : std::to_string(repeated->number));
+  }
+
   static bool may_have_tensors(const PickleValue& value) {
     switch (value.kind) {
       case Kind::kTensor:
+      case Kind::kOpaque:
       case Kind::kStorage:
       case Kind::kDict:
       case Kind::kTuple:
@@ -117,8 +170,28 @@ class TensorCollector {
   Result<void> add(const UnpickledTensor& tensor, const std::string& name) {
     ETSTREAM_TRY(count_name(name.size()));
     ETSTREAM_ASSIGN(const ByteSource storage, storage_of(pickle_.storages[tensor.storage], name));
-    ETSTREAM_ASSIGN(out_.emplace_back(),
+    ETSTREAM_ASSIGN(CheckpointTensor found,
                     tensor_in(storage, name, {tensor.type, tensor.offset, tensor.sizes, tensor.strides}));
+    if (opaque_ == nullptr) {
+      out_.push_back(std::move(found));
+    } else {
+      opaque_->push_back(std::move(found.data));
+    }
+    return {};
+  }
+
+  /// Adds a tensor of a kind that is not read, whose data is that of its parts.
+  /// NOLINTNEXTLINE(misc-no-recursion): bounded by kDeepest.
+  Result<void> add(const UnpickledOpaque& tensor, std::string& name, int depth) {
+    if (opaque_ != nullptr) return visit(tensor.parts, name, depth);
+    std::vector<ByteSource> parts;
+    opaque_ = &parts;
+    ETSTREAM_TRY(visit(tensor.parts, name, depth));
+    opaque_ = nullptr;
+    CheckpointTensor out{name, std::string(tensor.module) + "." + std::string(tensor.name), {}, {}};
+    ETSTREAM_TRY(count_name(out.name.size() + out.type.size()));
+    ETSTREAM_ASSIGN(out.data, ByteSource::concatenation(std::move(parts)));
+    out_.push_back(std::move(out));
     return {};
   }
 
@@ -135,6 +208,8 @@ class TensorCollector {
   const TorchArchive& archive_;
   const Unpickled& pickle_;
   std::vector<CheckpointTensor> out_;
+  std::vector<ByteSource>* opaque_ = nullptr;  // the parts of the opaque tensor that is visited
+  std::vector<bool> checked_;                  // the dicts whose keys come once, by their numbers
   std::uint64_t visits_ = 0;
   std::uint64_t names_ = 0;  // their bytes
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "formats/torch/unpickler.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -27,9 +28,10 @@ class Unpickler {
 
   Result<Unpickled> run() {
     while (!root_) {
-      ETSTREAM_ASSIGN(const auto opcode, in_.begin_instruction<PickleOpcode>());
-      ETSTREAM_TRY(step(opcode));
+      const auto done = run_one();
+      if (!done) return unknown_ ? *unknown_ : done.error();
     }
+    if (unknown_) return *std::move(unknown_);
     Unpickled out = std::move(values_).release();
     out.bytes = std::move(in_).release();
     out.root = *root_;
@@ -37,6 +39,17 @@ class Unpickler {
   }
 
  private:
+  Result<void> run_one() {
+    ETSTREAM_ASSIGN(const auto opcode, in_.begin_instruction<PickleOpcode>());
+    ETSTREAM_TRY(step(opcode));
+    if (!unknown_ && !stack_.empty()) {
+      unknown_ = values_.refusal_of(stack_.back());
+      lowest_ = stack_.size();
+    }
+    lowest_ = std::min(lowest_, stack_.size());
+    return {};
+  }
+
   // The stack.
 
   void push(PickleValue value) { stack_.push_back(value); }
@@ -141,6 +154,8 @@ class Unpickler {
   std::optional<PickleValue> root_;  // once there is one, the pickle ends
   Items stack_;
   std::vector<std::size_t> marks_;  // how much of the stack is below each
+  std::optional<Error> unknown_;    // about the first unknown class or function that is in no opaque tensor
+  std::size_t lowest_ = 0;          // the least height of the stack since that was on top of it
   std::map<std::uint64_t, PickleValue> memo_;
 };
 
@@ -221,7 +236,8 @@ Result<void> Unpickler::step(PickleOpcode opcode) {
     case kGlobal: {
       ETSTREAM_ASSIGN(const std::string_view module, in_.take_line());
       ETSTREAM_ASSIGN(const std::string_view name, in_.take_line());
-      return push(values_.global(module, name));
+      push(values_.global(module, name));
+      return {};
     }
     case kStackGlobal:
       return push_stack_global();
@@ -231,8 +247,9 @@ Result<void> Unpickler::step(PickleOpcode opcode) {
     case kNewObject:
       return call();
     case kBuild:
-      // The attributes of a dict or a tensor are not part of its content.
-      return pop().and_then([](PickleValue) { return Result<void>(); });
+      ETSTREAM_TRY(pop());
+      if (items_there() == 0) return in_.corrupt("an item on the stack, found none");
+      return values_.check_build(stack_.back());
     case kNone:
       push({});
       return {};
@@ -344,7 +361,8 @@ Result<void> Unpickler::push_stack_global() {
   if (names[0].kind != ValueKind::kText || names[1].kind != ValueKind::kText) {
     return in_.corrupt("the names of a module and a class on the stack");
   }
-  return push(values_.global(values_.text_of(names[0]), values_.text_of(names[1])));
+  push(values_.global(values_.text_of(names[0]), values_.text_of(names[1])));
+  return {};
 }
 
 Result<void> Unpickler::make_container(ValueKind kind) {
@@ -354,10 +372,14 @@ Result<void> Unpickler::make_container(ValueKind kind) {
   return push_container(kind, std::move(items));
 }
 
-/// Pushes the result of calling a function, or of making an object of a class.
+/// Pushes the result of calling a function, or of making an object of a class. An opaque tensor may ask for
+/// unknown ones.
 Result<void> Unpickler::call() {
   ETSTREAM_ASSIGN(const Items parts, pop_items(2));
-  return push(values_.call(parts[0], parts[1]));
+  ETSTREAM_ASSIGN(const PickleValue result, values_.call(parts[0], parts[1]));
+  if (result.kind == ValueKind::kOpaque && lowest_ > stack_.size()) unknown_.reset();
+  push(result);
+  return {};
 }
 
 }  // namespace

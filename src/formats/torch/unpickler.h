@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Unpickler: reads the pickle of a torch file as data. It knows tensors, storages and containers. It never
-// imports, calls or makes anything else: a pickle that asks for another class or function is refused by name.
+// imports, calls or makes anything else: a pickle that asks for another class or function is refused by name,
+// unless a tensor of a kind that is not read asks for it, which is opaque. What torch.load reads is read as
+// torch.load(weights_only=True) of torch 2.13 does, or refused.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,7 +22,7 @@ namespace etstream {
 
 struct PickleValue {
   enum class Kind : std::uint8_t {
-    kOther,  // a number with a point, bytes, None: nothing that matters
+    kOther,  // a number with a point, bytes, None, an unknown object: nothing that matters
     kBool,
     kInteger,
     kText,
@@ -29,6 +32,7 @@ struct PickleValue {
     kGlobal,
     kStorage,
     kTensor,
+    kOpaque,
   };
   Kind kind = Kind::kOther;
   std::int64_t number = 0;  // of a boolean or an integer its value, of others an index
@@ -49,14 +53,22 @@ struct UnpickledTensor {
   std::vector<std::uint64_t> strides;
 };
 
+/// A tensor of a kind that is not read, such as one of torchao's.
+struct UnpickledOpaque {
+  std::string_view module;  // of its class, or of the function that makes it
+  std::string_view name;
+  PickleValue parts;  // a container of its tensors, storages and other values
+};
+
 struct Unpickled {
   std::vector<std::byte> bytes;  // the pickle, in which texts lie
   std::vector<std::string_view> texts;
   /// Returns the items of tuples, lists and dicts; of a dict each key with its value behind it. They may
   /// contain each other in circles.
-  std::vector<std::vector<PickleValue>> containers;
+  std::deque<std::vector<PickleValue>> containers;
   std::vector<UnpickledStorage> storages;
   std::vector<UnpickledTensor> tensors;
+  std::vector<UnpickledOpaque> opaques;
   PickleValue root;
 };
 

@@ -154,13 +154,29 @@ TEST_CASE("storages and tensors that make no sense are corrupt") {
                             });
   const std::string v3 = global("torch._utils", "_rebuild_tensor_v3");
   check_all_bad("kCorrupt", {{call(v3, floats + "K\1))\x89}"), parts}});
-  const std::string conjugate = "}" + pickled::text("conj") + "\x88s";
-  const std::string error =
-      "has a tensor that is the conjugate or the negative of what is stored; save its resolve_conj() or "
-      "resolve_neg()";
-  check_all_bad("kUnsupported",
-                {{call(v2, floats + "K\1))\x89}" + conjugate), error},
-                 {call(v3, floats + "K\1))\x89}" + global("torch", "float32") + conjugate), error}});
+}
+
+TEST_CASE("what replaces the content of a tensor, or says a storage again in another way, is refused") {
+  const std::string replaces = "replaces the content of a tensor";
+  const std::string data = dict(pickled::text("data") + small_tensor());
+  const std::string with_state = global("torch._utils", "_rebuild_parameter_with_state");
+  check_all_bad(
+      "kUnsupported",
+      {
+          {small_tensor() + "Nb", replaces + ", which torch.save never asks for"},
+          {storage("FloatStorage", "0", 2) + "Nb", replaces},
+          {call(with_state, small_tensor() + "NN" + data), replaces + " by its attribute 'data', which"},
+          {call(with_state, small_tensor() + "NN" + tuple("N" + data)), replaces + " by its attribute"},
+      });
+  const std::string first = storage("FloatStorage", "0", 2);
+  const std::string as_before = "expected storage '0' with 2 elements of float32, as before, found ";
+  check_all_bad("kCorrupt",
+                {
+                    {first + storage("IntStorage", "0", 2), as_before + "2 elements of int32"},
+                    {first + storage("FloatStorage", "0", 1), as_before + "1 element of float32"},
+                    {first + storage("UntypedStorage", "0", 2), as_before + "2 elements of uint8"},
+                });
+  CHECK(read(whole(first + first + storage("FloatStorage", "1", 0) + storage("IntStorage", "1", 0))));
 }
 
 TEST_CASE("a stack, marks and a memo that do not have what is asked for are corrupt") {

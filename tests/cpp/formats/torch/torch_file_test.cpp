@@ -308,13 +308,16 @@ TEST_CASE("names that are none, or that two tensors have, are refused") {
                 {
                     {dict("N" + t), "has a dict in ''" + key},
                     {dict("U\1a" + dict("F1.5\n" + t)), "has a dict in 'a'" + key},
+                    {dict("K\1" + t + "F1\nN"), "has a dict in ''" + key},
                     {dict(")" + dict("")), "has a dict in ''" + key},
                     {dict("U\1a" + storage("FloatStorage", "0", 2)),
                      "has a storage by itself as 'a', whose shape is not known; save a tensor"},
                 });
   check_all_bad("kCorrupt",
                 {
-                    {dict("U\1a" + t + "U\1a" + t), "tensor 'a' comes twice"},
+                    {dict("U\1a" + t + "U\1a" + t), "has a dict in '' with key 'a' twice"},
+                    {dict("U\1a" + t + "U\1aN"), "has a dict in '' with key 'a' twice"},
+                    {dict("U\1a" + dict("K\1" + t + "\x88N")), "has a dict in 'a' with key 1 twice"},
                     {dict("U\3" + "a.b"s + t + "U\1a" + dict("U\1b" + t)), "tensor 'a.b' comes twice"},
                     {dict("K\1" + t + "U\1" + "1"s + t), "tensor '1' comes twice"},
                 });
@@ -421,8 +424,8 @@ TEST_CASE(
                                  {"](" + repeated_text("]q\1(", 1) + repeated_text("N", 1000) + "e" +
                                       repeated_text("h\1", 5000) + "e",
                                   "its pickle has the same containers over and over" + save},
-                                 {"}(T" + little_endian(100'000, 4) + std::string(100'000, 'n') + "q\1}" +
-                                      repeated_text("h\1}", kMany) + "u",
+                                 {"](}T" + little_endian(100'000, 4) + std::string(100'000, 'n') + "q\1]s" +
+                                      repeated_text("}h\1]s", kMany) + "e",
                                   "its pickle has names that grow with the depth of its containers" + save},
                              });
 }

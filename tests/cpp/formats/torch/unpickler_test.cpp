@@ -66,6 +66,9 @@ std::string shown(const Unpickled& pickle, const PickleValue& value) {
       return "storage " + std::to_string(value.number);
     case PickleValue::Kind::kTensor:
       return "tensor " + std::to_string(value.number);
+    case PickleValue::Kind::kOpaque:
+      return std::string(pickle.opaques.at(static_cast<std::size_t>(value.number)).name) + " " +
+             shown(pickle, pickle.opaques.at(static_cast<std::size_t>(value.number)).parts);
   }
   return "no kind";
 }
@@ -230,6 +233,33 @@ TEST_CASE("types without a class of storage are those that the call names") {
   }
   CHECK(error_of(read(whole(tensor(untyped, 0, {2}, {1})))) ==
         containing("expected the type of a tensor's elements"));
+}
+
+TEST_CASE("tensors of kinds that are not read are opaque, with all that they ask for") {
+  const std::string of_type = global("torch._tensor", "_rebuild_from_type_v2");
+  const std::string wrapper = global("torch._utils", "_rebuild_wrapper_subclass");
+  const std::string other = call(global("a.b", "Enum"), integer(1));
+  const std::string packed =
+      call(of_type, wrapper + global("a.b", "Packed") + ")" + dict(other + small_tensor()));
+  CHECK(value_of(packed) == "Packed (global global () {other tensor 0})");
+  CHECK(value_of(packed + "0" + packed) == "Packed (global global () {other tensor 1})");
+  CHECK(value_of(call(global("torch._utils", "_rebuild_parameter"), packed + "\x89}")) ==
+        "Packed (global global () {other tensor 0})");
+  CHECK(value_of(call(global("torch._utils", "_rebuild_sparse_tensor"), "K\1" + tuple(small_tensor()))) ==
+        "_rebuild_sparse_tensor (1 (tensor 0))");
+  const std::string parts =
+      storage("FloatStorage", "0", 2) + integer(0) + numbers({2}) + numbers({1}) + "\x89}";
+  CHECK(value_of(call(global("torch._utils", "_rebuild_tensor_v2"),
+                      parts + dict(pickled::text("conj") + "\x88"))) ==
+        "Tensor.conj() or .neg() (storage 0 0 (2) (1) false {} {'conj' true})");
+  CHECK(value_of(call(global("torch._utils", "_rebuild_tensor_v3"), parts + global("torch", "int3"))) ==
+        "int3 (storage 0 0 (2) (1) false {} global)");
+  // The same things elsewhere are refused, before the tensor and behind it.
+  for (const std::string& value : {tuple(other + packed), tuple(packed + other), other + "0" + packed}) {
+    CHECK(error_of(read(whole(value))) == containing("kUnsupported: memory: offset "));
+    CHECK(error_of(read(whole(value))) ==
+          containing("pickle: asks for 'a.b.Enum', and etstream knows tensors"));
+  }
 }
 
 }  // namespace
