@@ -77,6 +77,7 @@ WRITERS = {
         "explain": ["explain", "EXAMPLE", "--by", "FILE"],
     },
     ".pt2": {"ptd": ["ptd", "FILE", "-o", "OUT"]},
+    ".pth": {"ptd": ["ptd", "FILE", "-o", "OUT"]},
 }
 COMPILE = {"compile": ["compile", "SCHEMA", "FILE", "-o", "OUT"]}
 KEYS = {"pte --keys": ["pte", "EXAMPLE", "-o", "OUT", "--constants-to", "OUT.ptd", "--keys", "FILE"]}

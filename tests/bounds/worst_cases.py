@@ -234,6 +234,16 @@ def entries_of_one_archive(size: int) -> bytes:
     return exported_program("model", {f"{i:x}": entry for i in range(size // 120)}, inside)
 
 
+def lists_in_lists(size: int) -> bytes:
+    """Returns a file of torch.save that is a list in a list, and so on, with nothing in the last."""
+    return torch_archive({"data.pkl": b"\x80\x02" + b"]" * size + b"a" * (size - 1) + b"."})
+
+
+def tuples_of_one(size: int) -> bytes:
+    """Returns a file of torch.save with a list of tuples, each of None, as many as a pickle may have."""
+    return torch_archive({"data.pkl": b"\x80\x02](" + (b"N\x85K\1" * 250 + b"e(") * (size // 1000) + b"e."})
+
+
 def bundle(suites: list[Node], inside: bytes = b"") -> bytes:
     inside = inside or program([method("forward", [tensor([1])], [0], [])])
     return bytes(flatbuffer(Table(f0=("I", 2), f1=Tables(suites), f2=Scalars("B", inside)), "BP08"))
@@ -367,6 +377,8 @@ KINDS: dict[str, Callable[[int], bytes]] = {
     "entries_of_one_model.pt2": entries_of_one_model,
     "entries_of_one_archive.pt2": entries_of_one_archive,
     "views_of_one_storage.pt2": views_of_one_storage,
+    "lists_in_lists.pth": lists_in_lists,
+    "tuples_of_one.pth": tuples_of_one,
     "nested_keys.json": nested_keys,
     "equal_keys.json": equal_keys,
     "backward_keys.json": backward_keys,

@@ -85,7 +85,8 @@ class PickleReader {
     return out;
   }
 
-  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
+  /// Returns how many bytes were taken.
+  [[nodiscard]] std::size_t taken() const noexcept { return next_; }
   /// Gives the bytes away, which hold the texts that were taken.
   std::vector<std::byte> release() && { return std::move(bytes_); }
 

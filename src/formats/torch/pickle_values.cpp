@@ -8,15 +8,32 @@
 #include "core/base/try.h"
 
 namespace etstream {
+namespace {
+
+// The bytes of a pickle that are counted for what is kept, which takes at most 20 times as much memory.
+constexpr std::size_t kContainer = 2;
+constexpr std::size_t kItems = 2;  // for those of one container, however many: each has bytes of its own
+constexpr std::size_t kTensor = 16;
+
+}  // namespace
 
 PickleValue PickleValues::text(std::string_view text) {
   out_.texts.push_back(text);
   return {PickleValue::Kind::kText, static_cast<std::int64_t>(out_.texts.size()) - 1};
 }
 
-PickleValue PickleValues::container(PickleValue::Kind kind, PickleItems items) {
+Result<PickleValue> PickleValues::container(PickleValue::Kind kind, PickleItems items) {
+  ETSTREAM_TRY(count(kContainer));
+  if (!items.empty()) ETSTREAM_TRY(count(kItems));
   out_.containers.push_back(std::move(items));
-  return {kind, static_cast<std::int64_t>(out_.containers.size()) - 1};
+  return PickleValue{kind, static_cast<std::int64_t>(out_.containers.size()) - 1};
+}
+
+Result<void> PickleValues::extend(const PickleValue& container, const PickleItems& items) {
+  PickleItems& out = items_of(container);
+  if (out.empty()) ETSTREAM_TRY(count(kItems));
+  out.insert(out.end(), items.begin(), items.end());
+  return {};
 }
 
 const PickleGlobal* PickleValues::global_of(const PickleValue& value) const {
@@ -24,16 +41,14 @@ const PickleGlobal* PickleValues::global_of(const PickleValue& value) const {
                                                   : nullptr;
 }
 
-/// Refuses a pickle that copies more items than it has bytes: it copies the same items over and over.
-Result<void> PickleValues::count_copies(std::size_t items) {
-  copies_ += items;
-  if (copies_ <= reader_.size()) return {};
-  return reader_.corrupt("at most as many items as bytes, {}, found the same ones over and over",
-                         reader_.size());
+Result<void> PickleValues::count(std::size_t bytes) {
+  constexpr std::size_t kAlways = std::size_t{256} << 10;
+  counted_ += bytes;
+  if (counted_ <= kAlways + reader_.taken()) return {};
+  return reader_.corrupt("containers and tensors in proportion to its bytes, found the same over and over");
 }
 
-/// Returns a copy, as containers may move. It has no more items than any function takes, as a tuple may come
-/// again and again.
+/// Returns no more items than any function takes, as a tuple may come again and again.
 PickleItems PickleValues::arguments_in(const PickleValue& tuple) {
   constexpr std::size_t kMost = 8;
   const PickleItems& items = items_of(tuple);
@@ -112,7 +127,7 @@ Result<void> PickleValues::check_attributes(const PickleItems& arguments) {
        is_tuple ? arguments_in(arguments[kState]) : PickleItems{arguments[kState]}) {
     if (state.kind != PickleValue::Kind::kDict) continue;
     const PickleItems& items = items_of(state);
-    ETSTREAM_TRY(count_copies(items.size()));
+    ETSTREAM_TRY(count(items.size()));
     for (std::size_t i = 0; i < items.size(); i += 2) {
       if (items[i].kind != PickleValue::Kind::kText) continue;
       const std::string_view name = text_of(items[i]);
@@ -135,9 +150,10 @@ Result<PickleValue> PickleValues::call(const PickleValue& callable, const Pickle
 }
 
 /// Returns a tensor of a kind that is not read, which is called like this class or function.
-PickleValue PickleValues::opaque(const PickleGlobal& named, const PickleValue& parts) {
+Result<PickleValue> PickleValues::opaque(const PickleGlobal& named, const PickleValue& parts) {
+  ETSTREAM_TRY(count(kTensor));
   out_.opaques.push_back({named.module, named.name, parts});
-  return {PickleValue::Kind::kOpaque, static_cast<std::int64_t>(out_.opaques.size()) - 1};
+  return PickleValue{PickleValue::Kind::kOpaque, static_cast<std::int64_t>(out_.opaques.size()) - 1};
 }
 
 Result<PickleValue> PickleValues::result_of(const PickleGlobal& global, const PickleValue& tuple) {
@@ -187,7 +203,7 @@ Result<PickleValue> PickleValues::dict_of(const PickleItems& arguments) {
     if (!is_dict && given.kind != PickleValue::Kind::kList && given.kind != PickleValue::Kind::kTuple) {
       return reader_.corrupt("items of a dict as argument");
     }
-    ETSTREAM_TRY(count_copies(2 * items_of(given).size()));
+    ETSTREAM_TRY(count(2 * items_of(given).size()));
     for (const PickleValue& item : items_of(given)) {
       if (is_dict) {
         items.push_back(item);
@@ -208,7 +224,7 @@ Result<PickleValue> PickleValues::sequence_of(const PickleItems& arguments) {
   const PickleValue given = arguments.front();
   if (given.kind == PickleValue::Kind::kTuple) return given;
   if (given.kind != PickleValue::Kind::kList) return PickleValue();
-  ETSTREAM_TRY(count_copies(items_of(given).size()));
+  ETSTREAM_TRY(count(items_of(given).size()));
   return container(given.kind, items_of(given));  // which later changes of the list do not reach
 }
 
@@ -218,7 +234,7 @@ Result<std::vector<std::uint64_t>> PickleValues::numbers_of(const PickleValue& v
       items_of(value).size() > kMost) {
     return reader_.corrupt("a tuple of at most {} sizes or strides of a tensor", kMost);
   }
-  ETSTREAM_TRY(count_copies(items_of(value).size()));
+  ETSTREAM_TRY(count(items_of(value).size()));
   std::vector<std::uint64_t> out;
   for (const PickleValue& item : items_of(value)) {
     if (item.kind != PickleValue::Kind::kInteger || item.number < 0)
@@ -256,6 +272,7 @@ Result<PickleValue> PickleValues::tensor_of(const PickleGlobal& global, const Pi
       !items_of(arguments[metadata]).empty()) {
     return opaque({PickleGlobal::Kind::kUnknown, nullptr, "torch", "Tensor.conj() or .neg()"}, tuple);
   }
+  ETSTREAM_TRY(count(kTensor));
   const PickleValue out{PickleValue::Kind::kTensor, static_cast<std::int64_t>(out_.tensors.size())};
   out_.tensors.push_back(std::move(tensor));
   return out;

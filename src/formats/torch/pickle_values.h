@@ -27,7 +27,12 @@ class PickleValues {
   explicit PickleValues(const PickleReader& reader) : reader_(reader) {}
 
   PickleValue text(std::string_view text);
-  PickleValue container(PickleValue::Kind kind, PickleItems items);
+  Result<PickleValue> container(PickleValue::Kind kind, PickleItems items);
+  /// Adds items to a list or a dict.
+  Result<void> extend(const PickleValue& container, const PickleItems& items);
+  /// Refuses a pickle that keeps much more than the bytes that were read of it ask for in one of torch.save:
+  /// containers of nothing, or the same items over and over. `bytes` are those that ask for one more thing.
+  Result<void> count(std::size_t bytes);
   PickleValue global(std::string_view module, std::string_view name);
   /// Returns the error about a value that is an unknown class or function; nothing for others.
   [[nodiscard]] std::optional<Error> refusal_of(const PickleValue& value) const;
@@ -39,9 +44,6 @@ class PickleValues {
   /// Returns the result of a call, or of making an object of a class.
   Result<PickleValue> call(const PickleValue& callable, const PickleValue& arguments);
 
-  PickleItems& items_of(const PickleValue& container) {
-    return out_.containers[static_cast<std::size_t>(container.number)];
-  }
   [[nodiscard]] std::string_view text_of(const PickleValue& text) const {
     return out_.texts[static_cast<std::size_t>(text.number)];
   }
@@ -50,11 +52,13 @@ class PickleValues {
 
  private:
   [[nodiscard]] const PickleGlobal* global_of(const PickleValue& value) const;
-  Result<void> count_copies(std::size_t items);
+  PickleItems& items_of(const PickleValue& container) {
+    return out_.containers[static_cast<std::size_t>(container.number)];
+  }
   PickleItems arguments_in(const PickleValue& tuple);
   Result<void> check_attributes(const PickleItems& arguments);
   Result<PickleValue> result_of(const PickleGlobal& global, const PickleValue& tuple);
-  PickleValue opaque(const PickleGlobal& named, const PickleValue& parts);
+  Result<PickleValue> opaque(const PickleGlobal& named, const PickleValue& parts);
   Result<PickleValue> dict_of(const PickleItems& arguments);
   Result<PickleValue> sequence_of(const PickleItems& arguments);
   Result<PickleValue> tensor_of(const PickleGlobal& global, const PickleItems& arguments,
@@ -66,7 +70,7 @@ class PickleValues {
   Unpickled out_;
   std::vector<PickleGlobal> globals_;
   std::map<std::string_view, std::size_t> storages_;  // by key
-  std::size_t copies_ = 0;
+  std::size_t counted_ = 0;
 };
 
 }  // namespace etstream

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <optional>
 #include <utility>
@@ -42,6 +43,9 @@ class Unpickler {
   Result<void> run_one() {
     ETSTREAM_ASSIGN(const auto opcode, in_.begin_instruction<PickleOpcode>());
     ETSTREAM_TRY(step(opcode));
+    constexpr std::size_t kMostOnStack = std::size_t{1} << 20;
+    if (stack_.size() + marks_.size() > kMostOnStack)
+      return in_.corrupt("at most {} on the stack, found more", counted(kMostOnStack, "item"));
     if (!unknown_ && !stack_.empty()) {
       unknown_ = values_.refusal_of(stack_.back());
       lowest_ = stack_.size();
@@ -75,8 +79,7 @@ class Unpickler {
     return {};
   }
   Result<void> push_container(ValueKind kind, Items items) {
-    push(values_.container(kind, std::move(items)));
-    return {};
+    return push(values_.container(kind, std::move(items)));
   }
 
   /// Returns the number of items above the last mark, or of all.
@@ -111,9 +114,7 @@ class Unpickler {
     }
     if (kind == ValueKind::kDict && items.size() % 2 != 0)
       return in_.corrupt("keys and values, found an odd number");
-    Items& out = values_.items_of(stack_.back());
-    out.insert(out.end(), items.begin(), items.end());
-    return {};
+    return values_.extend(stack_.back(), items);
   }
   Result<void> add_to(ValueKind kind, Result<Items> items) {
     return items ? add_to(kind, *items) : Result<void>(items.error());
@@ -123,7 +124,16 @@ class Unpickler {
 
   Result<void> keep(std::uint64_t number) {
     if (items_there() == 0) return in_.corrupt("an item on the stack, found none");
-    memo_[number] = stack_.back();
+    if (number < memo_.size()) {
+      memo_[static_cast<std::size_t>(number)] = stack_.back();
+    } else if (number == memo_.size()) {
+      memo_.push_back(stack_.back());
+      others_.erase(number);
+    } else {
+      constexpr std::size_t kEntry = 4;
+      ETSTREAM_TRY(values_.count(kEntry));
+      others_[number] = stack_.back();
+    }
     return {};
   }
   template <class Integer>
@@ -133,9 +143,11 @@ class Unpickler {
   template <class Integer>
   Result<void> recall(const Result<Integer>& number) {
     if (!number) return number.error();
-    const auto found = memo_.find(static_cast<std::uint64_t>(*number));
-    if (found == memo_.end()) return in_.corrupt("the number of a value that was kept, found {}", *number);
-    push(found->second);
+    const auto at = static_cast<std::uint64_t>(*number);
+    const auto other = others_.find(at);
+    if (at >= memo_.size() && other == others_.end())
+      return in_.corrupt("the number of a value that was kept, found {}", *number);
+    push(at < memo_.size() ? memo_[static_cast<std::size_t>(at)] : other->second);
     return {};
   }
 
@@ -156,7 +168,8 @@ class Unpickler {
   std::vector<std::size_t> marks_;  // how much of the stack is below each
   std::optional<Error> unknown_;    // about the first unknown class or function that is in no opaque tensor
   std::size_t lowest_ = 0;          // the least height of the stack since that was on top of it
-  std::map<std::uint64_t, PickleValue> memo_;
+  std::deque<PickleValue> memo_;    // by numbers from 0 on, as picklers give them
+  std::map<std::uint64_t, PickleValue> others_;  // by other numbers
 };
 
 Result<void> Unpickler::step(PickleOpcode opcode) {
@@ -226,7 +239,7 @@ Result<void> Unpickler::step(PickleOpcode opcode) {
     case kLongBinPut:
       return keep(in_.take<std::uint32_t>());
     case kMemoize:
-      return keep(std::uint64_t{memo_.size()});
+      return keep(std::uint64_t{memo_.size() + others_.size()});
     case kGet:
       return recall(in_.take_decimal());
     case kBinGet:
