@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// InputRecord: records which files were opened as inputs, so that no output replaces one of them.
+// InputRecord: records which files were opened as inputs, so that no output replaces one of them, and none is
+// committed after one of them has changed.
 //
 //   const etstream::InputRecord inputs;
 //   const auto model = etstream::ByteSource::file("model.pte");
@@ -20,7 +21,8 @@ namespace etstream {
 
 /// While it exists, records each regular file that its thread opens with ByteSource::file() or as a schema,
 /// and the files that a schema includes. If there are several, only the newest records; they are destroyed in
-/// reverse order.
+/// reverse order. Before an output is committed in its thread (sink.h), all inputs are as they were when they
+/// were opened, or that is the commit's error.
 class ETSTREAM_EXPORT InputRecord {
  public:
   /// `replaceable` is an input that an output may replace once the output is complete.
@@ -32,9 +34,15 @@ class ETSTREAM_EXPORT InputRecord {
   /// Returns the newest record of this thread; null if there is none.
   [[nodiscard]] static InputRecord* current() noexcept;
 
-  /// Records a file that will be opened later, if it exists. `name` stands for it in messages.
+  /// Records a file that will be opened later, or by others, if it exists. `name` stands for it in messages.
   void add(const std::string& path);
   void add(const FileIdentity& file, const std::string& name);
+  /// Records a source that may have been opened before.
+  void add(const ByteSource& source);
+
+  /// Checks that the sources in the newest record of this thread, if there is one, have not changed since
+  /// they were opened. Error: kCorrupt.
+  [[nodiscard]] static Result<void> check_unchanged();
 
   /// Checks that the output at `path`, with links followed, is none of the recorded files, except the
   /// replaceable one. Error: kInvalidArgument.

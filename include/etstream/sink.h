@@ -42,7 +42,7 @@ class ETSTREAM_EXPORT PendingOutput {
   /// does nothing.
   [[nodiscard]] virtual Result<void> prepare() { return {}; }
   /// Makes what was written the destination's content; durably, unless prepare() was called before. Must be
-  /// called once.
+  /// called once. Fails if an input of InputRecord::current() (input_record.h) has changed.
   [[nodiscard]] virtual Result<void> commit() = 0;
   /// Makes the new content survive a loss of power, unless commit() has done so already. To be called after
   /// commit().

@@ -106,7 +106,6 @@ Result<Sizes> recode(const Stream& stream, const std::string& path, const PackAr
     ETSTREAM_ASSIGN(auto output, open_output(path, options, false));
     std::unique_ptr<Sink> sink = wrap(std::make_unique<CountingSink>(std::move(output), sizes.written));
     ETSTREAM_TRY(fill(reporting(stream.read, stream.size, progress, sizes.read), *sink));
-    if (stream.file) ETSTREAM_TRY(stream.file->check_unchanged());
     return std::unique_ptr<PendingOutput>(std::move(sink));
   };
   ETSTREAM_TRY(write_outputs({{.path = path, .write = write}}, arguments));

@@ -28,6 +28,7 @@
 #include "cli/wrong_command_line.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "etstream/input_record.h"
 #include "etstream/profile.h"
 #include "present/print.h"
 #include "present/reports.h"
@@ -103,6 +104,8 @@ struct ReadProfile {
 };
 
 Result<ReadProfile> read_profile_of(const std::string& path) {
+  InputRecord::current()->add(path);
+  const InputRecord apart;  // once it is read, the command may change it
   ETSTREAM_ASSIGN(const ByteSource source, ByteSource::file(path));
   ReadProfile out;
   ETSTREAM_ASSIGN(out.profile, read_profile(source));

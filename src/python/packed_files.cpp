@@ -92,7 +92,6 @@ void write(nb::handle source, nb::handle output, nb::handle base, bool sync, nb:
   without_gil([&]() -> Result<void> {
     const ReadBytes read = reporting(stream.read, progress_to(callback, 0, stream.size), stream.size);
     ETSTREAM_TRY(recode(read, streams, *sink));
-    if (stream.file) ETSTREAM_TRY(stream.file->check_unchanged());
     return sink->commit();
   });
   warnings.show();

@@ -299,7 +299,11 @@ std::vector<ByteSource> sources_in(nb::handle objects, int depth);
 
 /// Returns the bytes of an object that is nested in `depth` lists.
 ByteSource source_in(nb::handle object, int depth) {
-  if (nb::isinstance<ByteSource>(object)) return nb::cast<ByteSource>(object);
+  if (nb::isinstance<ByteSource>(object)) {
+    auto source = nb::cast<ByteSource>(object);
+    if (InputRecord* const inputs = InputRecord::current()) inputs->add(source);
+    return source;
+  }
   if (is_path(object)) return file_range(nb::borrow(object), 0, std::nullopt, nb::none());
   if (PyObject_CheckBuffer(object.ptr()) != 0) {
     // A NumPy array claims the protocol even if its type has no place in it.

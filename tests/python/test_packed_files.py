@@ -230,6 +230,18 @@ def test_functions_read_packed_files_and_write_them(cases: Path, program: Path, 
     assert etstream.verify(folder / "model.fat.etz") and etstream.verify(container["cpu"])
 
 
+@pytest.mark.parametrize("opened", [str, etstream.Source])
+def test_no_update_is_written_of_a_base_that_changes(tmp_path: Path, opened: Callable[[Path], Any]) -> None:
+    now, base = kept(tmp_path / "now", CONTENT), kept(tmp_path / "base", CONTENT[1:])
+
+    def change(done: int, total: int) -> None:
+        os.utime(base, (done, total))
+
+    with pytest.raises(etstream.CorruptError, match="base: was changed or replaced"):
+        etstream.pack(now, tmp_path / "update.etz", base=opened(base), progress=change)
+    assert not (tmp_path / "update.etz").exists()
+
+
 def test_verify_checks_the_hash_of_a_packed_file(tmp_path: Path) -> None:
     first, second = io.BytesIO(), io.BytesIO()
     for out in (first, second):

@@ -225,14 +225,18 @@ Result<ByteSource> ByteSource::raw_file(const std::string& path) {
       return refusal(ErrorCode::kInvalidArgument, "cannot open", path, "it is no path");
     }
     ETSTREAM_ASSIGN(Opened opened, open_regular(path));
-    if (InputRecord* const record = InputRecord::current()) record->add(opened.identity.file, path);
     std::error_code error;
     const std::string absolute = std::filesystem::absolute(path, error);
     const bool was_cached =
         is_cached(opened.descriptor.get(), static_cast<std::uint64_t>(opened.identity.size));
     auto storage = std::make_shared<FileStorage>(path, error ? path : absolute, opened.identity, was_cached);
     ETSTREAM_TRY(storage->adopt(std::move(opened.descriptor)));
-    return ByteSource(std::move(storage));
+    ByteSource out(std::move(storage));
+    if (InputRecord* const record = InputRecord::current()) {
+      record->add(opened.identity.file, path);
+      record->add(out);
+    }
+    return out;
   });
 }
 

@@ -19,6 +19,7 @@ thread_local InputRecord* newest = nullptr;
 
 struct InputRecord::Files {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> names;  // by device and inode
+  std::map<const ByteStorage*, ByteSource> sources;
 };
 
 InputRecord::InputRecord(std::optional<FileIdentity> replaceable)
@@ -34,6 +35,16 @@ void InputRecord::add(const std::string& path) {
 
 void InputRecord::add(const FileIdentity& file, const std::string& name) {
   files_->names.try_emplace({file.device, file.inode}, name);
+}
+
+void InputRecord::add(const ByteSource& source) {
+  files_->sources.try_emplace(source.place().storage, source);
+}
+
+Result<void> InputRecord::check_unchanged() {
+  if (newest == nullptr) return {};
+  for (const auto& [storage, source] : newest->files_->sources) ETSTREAM_TRY(source.check_unchanged());
+  return {};
 }
 
 Result<void> InputRecord::check_output(const std::string& path) const {

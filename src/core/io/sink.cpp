@@ -7,6 +7,7 @@
 
 #include "core/base/text.h"
 #include "core/io/transfer.h"
+#include "etstream/input_record.h"
 
 namespace etstream {
 namespace {
@@ -97,6 +98,7 @@ Result<void> BufferedSink::commit() {
     if (!prepared_) {
       ETSTREAM_TRY(flush());
       ETSTREAM_TRY(settle());
+      ETSTREAM_TRY(InputRecord::check_unchanged());
     }
     ETSTREAM_TRY(finish());
     return prepared_ ? Result<void>() : make_durable();
@@ -112,16 +114,17 @@ Result<void> BufferedSink::flush() {
 
 Result<void> commit_together(std::span<const std::unique_ptr<PendingOutput>> outputs) {
   return without_exceptions([&]() -> Result<void> {
+    const auto each = [&](Result<void> (PendingOutput::*step)()) -> Result<void> {
+      for (const auto& output : outputs) ETSTREAM_TRY((*output.*step)());
+      return {};
+    };
+    if (outputs.size() > 1) ETSTREAM_TRY(each(&PendingOutput::prepare));
+    ETSTREAM_TRY(InputRecord::check_unchanged());
     // A single file whose folder can't be synced stays, as it is complete.
     if (outputs.size() == 1) {
       ETSTREAM_TRY(outputs.front()->commit());
       return outputs.front()->make_durable();
     }
-    const auto each = [&](Result<void> (PendingOutput::*step)()) -> Result<void> {
-      for (const auto& output : outputs) ETSTREAM_TRY((*output.*step)());
-      return {};
-    };
-    ETSTREAM_TRY(each(&PendingOutput::prepare));
     Result<void> done = each(&PendingOutput::commit);
     if (done) done = each(&PendingOutput::make_durable);
     if (done) return {};

@@ -20,6 +20,7 @@
 #include "core/io/file_calls_posix.h"
 #include "core/io/mount_calls.h"
 #include "core/io/temporary_names_posix.h"
+#include "etstream/input_record.h"
 
 namespace etstream {
 namespace {
@@ -351,6 +352,7 @@ Result<void> AtomicFolder::prepare() {
 Result<void> AtomicFolder::commit() {
   const bool is_one_of_several = is_prepared_;
   ETSTREAM_TRY(prepare());
+  if (!is_one_of_several) ETSTREAM_TRY(InputRecord::check_unchanged());
   struct stat before {};
   if (::stat(destination_.c_str(), &before) == 0) replaced_mode_ = before.st_mode & 07777;
   if (!temporary_.rename_to(destination_)) {

@@ -233,10 +233,7 @@ namespace etstream {
 
 Result<void> unpack(const ReadBytes& read, const std::string& name, Sink& sink, const PackOptions& options,
                     const std::optional<ByteSource>& base) {
-  return without_exceptions([&]() -> Result<void> {
-    ETSTREAM_TRY(packed::Unpacker(read, name, sink, options, base).run());
-    return base ? base->check_unchanged() : Result<void>();
-  });
+  return without_exceptions([&] { return packed::Unpacker(read, name, sink, options, base).run(); });
 }
 
 ReadBytes source_reader(ByteSource source) {

@@ -63,3 +63,20 @@ same fat pack a=model.pte -o full
 same fat pack a=model.pte -o "$(head -c 256 /dev/zero | tr '\0' n)"
 (ulimit -f 4; try etstream share model.pte other.pte --weights w.ptd --out-dir new 2>/dev/null)
 ls -A new none made 2>&1
+echo '--- an input that changes while a pipe is full'
+mkfifo pipe
+echo '{"*": "new.*"}' >map.json
+head -c 300000 /dev/urandom >big
+{ printf '\100\0\0\0\0\0\0\0%-64s' '{"a":{"dtype":"U8","shape":[300000],"data_offsets":[0,300000]}}' && cat big; } >big.safetensors
+changed() { # FILE COMMAND...: changes the file once the command writes to the pipe
+  timeout 60 "${@:2}" -o pipe >output &
+  exec 3<pipe
+  dd bs=1 count=1 status=none <&3 >output
+  echo >>"$1"
+  cat <&3 >output
+  wait $!
+  echo "exit code $?"
+}
+changed model.pte etstream pack big --base model.pte
+changed big etstream pack big --base other.pte
+changed map.json etstream ptd big.safetensors --map map.json

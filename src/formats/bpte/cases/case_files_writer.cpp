@@ -181,7 +181,6 @@ Result<std::unique_ptr<PendingOutput>> write_test_cases_uncommitted(const Bundle
     if (const auto written = TestCasesWriter(bundle, *created, progress).run(); !written) {
       return created->in_terms_of_destination(written.error());
     }
-    ETSTREAM_TRY(bundle.file().check_unchanged());
     return std::unique_ptr<PendingOutput>(std::move(created));
   });
 }

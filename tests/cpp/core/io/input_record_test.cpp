@@ -80,6 +80,30 @@ TEST_CASE("the newest record notes what is opened, and the one before it does af
   CHECK(InputRecord::current() == &outer);
 }
 
+TEST_CASE("no output is committed once an input has changed, alone or together with others") {
+  const TemporaryFolder folder;
+  put_file(folder / "input", "x");
+  put_file(folder / "before", "x");
+  const auto before = ByteSource::file(folder / "before");
+  REQUIRE(before);
+  for (const std::string input : {"input", "before"}) {
+    InputRecord record;
+    REQUIRE(ByteSource::file(folder / "input"));
+    record.add(*before);
+    std::vector<std::unique_ptr<PendingOutput>> outputs;
+    for (const std::string name : {"a", "b"}) {
+      const auto alone = open_file_sink(folder / name);
+      REQUIRE(alone);
+      outputs.push_back(open_file_sink(folder / name).value());
+      std::filesystem::last_write_time(folder / input, {});
+      CHECK(error_of((*alone)->commit()) == containing(input + ": was changed or replaced"));
+    }
+    CHECK(code_of(commit_together(outputs)) == "kCorrupt");
+    CHECK_FALSE(identity_of(folder / "a"));
+    CHECK_FALSE(identity_of(folder / "b"));
+  }
+}
+
 TEST_CASE("nothing is written in place to a file that a plan has its bytes from") {
   const TemporaryFolder folder;
   const std::string content = "what is read";
