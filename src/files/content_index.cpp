@@ -20,6 +20,10 @@ constexpr std::size_t kWindow = 32;
 constexpr std::uint64_t kLeastStep = 256;
 constexpr std::uint64_t kMostHashes = std::uint64_t{1} << 17;
 constexpr std::size_t kSlots = 2 * kMostHashes;
+/// The slots that a hash may be in, from that in which it belongs on. Bytes can be made whose hashes belong
+/// in few slots, and then most find no room. Of other bytes hardly any finds none, with half of all slots
+/// taken.
+constexpr std::size_t kMostProbes = 32;
 /// The bytes that are read at a time.
 constexpr std::size_t kBuffer = std::size_t{256} << 10;
 
@@ -63,23 +67,28 @@ ContentIndex::ContentIndex(const ByteSource& base)
 
 void ContentIndex::add(std::uint64_t hash, std::uint64_t offset) noexcept {
   const std::uint64_t bits = mixed(hash);
-  std::size_t at = bits >> 46;
-  there_[at / 64] |= std::uint64_t{1} << at % 64;
-  const auto check = static_cast<std::uint32_t>(bits);
-  for (; slots_[at].block != 0; at = (at + 1) % kSlots) {
-    if (slots_[at].check == check) return;  // the first place stays
+  const std::size_t belongs = bits >> 46;
+  there_[belongs / 64] |= std::uint64_t{1} << belongs % 64;
+  const auto slot = slot_of(bits);
+  if (!slot || slots_[*slot].block != 0) return;  // the first place stays
+  slots_[*slot] = {static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(offset / step_ + 1)};
+}
+
+std::optional<std::size_t> ContentIndex::slot_of(std::uint64_t bits) const noexcept {
+  for (std::size_t i = 0; i < kMostProbes; ++i) {
+    const std::size_t at = ((bits >> 46) + i) % kSlots;
+    if (slots_[at].block == 0 || slots_[at].check == static_cast<std::uint32_t>(bits)) return at;
   }
-  slots_[at] = {check, static_cast<std::uint32_t>(offset / step_ + 1)};
+  return std::nullopt;
 }
 
 std::optional<std::uint64_t> ContentIndex::offset_of(std::uint64_t hash) const noexcept {
   const std::uint64_t bits = mixed(hash);
-  std::size_t at = bits >> 46;
-  if ((there_[at / 64] >> at % 64 & 1) == 0) return std::nullopt;
-  for (; slots_[at].block != 0; at = (at + 1) % kSlots) {
-    if (slots_[at].check == static_cast<std::uint32_t>(bits)) return (slots_[at].block - 1) * step_;
-  }
-  return std::nullopt;
+  const std::size_t belongs = bits >> 46;
+  if ((there_[belongs / 64] >> belongs % 64 & 1) == 0) return std::nullopt;
+  const auto slot = slot_of(bits);
+  if (!slot || slots_[*slot].block == 0) return std::nullopt;
+  return (slots_[*slot].block - 1) * step_;
 }
 
 Result<ContentIndex> ContentIndex::read(const ByteSource& base) {
@@ -169,7 +178,9 @@ class ContentIndex::Search {
     const std::uint64_t most = std::min(end_ - at, index_.base_.size() - offset);
     std::uint64_t same = 0;
     while (same < most) {
-      ETSTREAM_ASSIGN(const auto pair, read_both(at + same, offset + same, most - same));
+      // Bytes can be made of which only the hashes are the same, so that at first few are read.
+      ETSTREAM_ASSIGN(const auto pair,
+                      read_both(at + same, offset + same, same == 0 ? kWindow : most - same));
       const auto [one, other] = pair;
       const auto n = std::mismatch(one.begin(), one.end(), other.begin()).first - one.begin();
       same += static_cast<std::uint64_t>(n);

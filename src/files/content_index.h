@@ -42,6 +42,8 @@ class ContentIndex {
   explicit ContentIndex(const ByteSource& base);
 
   void add(std::uint64_t hash, std::uint64_t offset) noexcept;
+  /// Returns the slot that has a hash, whose bits are mixed, or the empty one for it, if there is room.
+  [[nodiscard]] std::optional<std::size_t> slot_of(std::uint64_t bits) const noexcept;
   /// Returns the offset of bytes in the base that probably have the hash.
   [[nodiscard]] std::optional<std::uint64_t> offset_of(std::uint64_t hash) const noexcept;
 

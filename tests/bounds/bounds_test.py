@@ -209,6 +209,18 @@ def problems_of_packed(machine: Machine) -> list[str]:
     return [f"verify of a packed file: {problem}" for problem in problems]
 
 
+def problems_of_updates(machine: Machine) -> list[str]:
+    """Returns the problems with a file and a base that are made to be slow together."""
+    runs = []
+    for size in (SMALL // 2, LARGE // 2):
+        file, base = (machine.folder / name for name in ("file", "base"))
+        for path, content in zip((file, base), worst_cases.file_and_base_of_one_run(size)):
+            path.write_bytes(content)
+        command = ["pack", "FILE", "--base", str(base), "-o", "OUT"]
+        runs.append(min((machine.run(command, file) for _ in range(3)), key=lambda run: run.seconds))
+    return [f"pack --base of a made file: {each}" for each in problems_of("pack --base", *runs, runs[0], SMALL, 130)]
+
+
 def main() -> int:
     etstream, page, examples = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     show = "--show" in sys.argv
@@ -229,7 +241,7 @@ def main() -> int:
             status = machine.run(command, large).status
             if status != (1 if row in ("diff", "ptd", "share") else 0):
                 failed.append(f"{row} of a program that is mostly a delegate ended with {status}")
-        failed += problems_of_packed(machine)
+        failed += problems_of_packed(machine) + problems_of_updates(machine)
         written = write_files(folder)
         if problem := time_of_others(machine, written["of_another_writer.pte"][-1]):
             failed.append(problem)

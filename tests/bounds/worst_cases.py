@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import random
 import struct
 import sys
 import zipfile
@@ -339,6 +340,29 @@ def values_that_jump(size: int) -> bytes:
         stride += 2
     jumping = [values[i * stride % len(values)] for i in range(len(values))]
     return program([method("in_order", values, [], []), method("jumping", jumping, [], [])])
+
+
+def file_and_base_of_one_run(size: int) -> tuple[bytes, bytes]:
+    """Returns files without common bytes whose windows of 32 bytes belong in few slots of ContentIndex."""
+    factor, mask, chance = 0x9E3779B97F4A7C15, (1 << 64) - 1, random.Random(0)
+    last = pow(factor, 32, 1 << 64)
+    windows, file, window, hashed = [], bytearray(), bytearray(32), 0
+    for byte in window:
+        hashed = hashed * factor + byte + 1 & mask
+    while len(windows) < size // 256:
+        rest = hashed * factor - (window[-32] + 1) * last + 1
+        for _ in range(256 if len(file) < 1024 else 1):
+            byte = chance.randrange(256)
+            hashed = rest + byte & mask
+            is_found = ((hashed ^ hashed >> 32) * factor & mask) >> 46 < 2048
+            if is_found:
+                break
+        window = window[-31:] + bytes([byte])
+        if len(file) < 1024:
+            file.append(byte)
+        elif is_found:
+            windows.append(bytes(window) + bytes(224))
+    return bytes(file) * (size // 1024), b"".join(windows)
 
 
 def write_program_with_a_hole(path: Path, hole: int) -> None:
