@@ -25,7 +25,8 @@ enum class FileKind {
   kGguf,
   kFatContainer,
   kNativePackage,
-  kTorch
+  kTorch,
+  kUpdate
 };
 
 /// Detects the format from the identifier at offset 4; for GGUF, fat containers and zip archives from the
@@ -40,7 +41,7 @@ enum class FileKind {
 [[nodiscard]] ETSTREAM_EXPORT Result<bool> begins_json_object(const ByteSource& file);
 
 /// Returns the kind's name for software: "program", "bundled_program", "segmented_bundle", "tensor_data",
-/// "safetensors", "gguf", "fat_container", "native_package", "torch".
+/// "safetensors", "gguf", "fat_container", "native_package", "torch", "update".
 [[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(FileKind kind) noexcept;
 /// Describes the kind for people: "program (ET12)", "tensor data (FT01)", "GGUF"...
 [[nodiscard]] ETSTREAM_EXPORT std::string_view describe(FileKind kind) noexcept;

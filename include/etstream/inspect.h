@@ -23,6 +23,7 @@
 #include "etstream/file_contents.h"
 #include "etstream/file_kind.h"
 #include "etstream/key_names.h"
+#include "etstream/packed_file.h"
 #include "etstream/program.h"
 #include "etstream/program_graph.h"
 #include "etstream/result.h"
@@ -124,9 +125,10 @@ struct FileInspection {
   std::vector<DelegatePayload> payloads;          // of the program's delegates
   std::vector<std::pair<std::string, std::string>> metadata;  // of the program: keys, values for people
   std::vector<BundledProgramFile::Suite> suites;
-  std::uint64_t bytes_read = 0;        // from the file, for everything but duplicates and contents
-  std::vector<Duplicates> duplicates;  // from find_duplicates(), if requested
-  std::vector<FileContent> contents;   // from read_contents(), if requested
+  std::optional<UpdateSummary> update;  // of an update
+  std::uint64_t bytes_read = 0;         // from the file, for everything but duplicates and contents
+  std::vector<Duplicates> duplicates;   // from find_duplicates(), if requested
+  std::vector<FileContent> contents;    // from read_contents(), if requested
 };
 
 /// Options of inspect().
@@ -136,9 +138,9 @@ struct InspectOptions {
   KeyNames names = {};  // what the keys of named data stand for
 };
 
-/// Reads the metadata of a .pte, a .ptd, a .bpte, a safetensors, a GGUF, a .fat or a .ptn file, or a weight
-/// cache of XNNPACK, and payloads only if the options ask for it. Errors: kUnsupported for another kind of
-/// file, kCorrupt, kIo.
+/// Reads the metadata of a .pte, a .ptd, a .bpte, a safetensors, a GGUF, a .fat or a .ptn file, a weight
+/// cache of XNNPACK, or an update as it lies (packed_file.h), and payloads only if the options ask for it.
+/// Errors: kUnsupported for another kind of file, kCorrupt, kIo.
 [[nodiscard]] ETSTREAM_EXPORT Result<FileInspection> inspect(const ByteSource& source,
                                                              const InspectOptions& options = {});
 

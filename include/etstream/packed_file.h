@@ -74,6 +74,24 @@ struct PackedSummary {
 /// those of unpacked().
 [[nodiscard]] ETSTREAM_EXPORT Result<PackedSummary> read_packed_summary(const ByteSource& file);
 
+/// The figures that an update states of itself. Sizes are in bytes.
+struct UpdateSummary : PackedSummary {
+  std::uint64_t base_size = 0;
+  ContentHash base_hash{};         // of all of the base
+  std::uint64_t changed_size = 0;  // of the original, what is not the same in the base
+  /// A piece of 1 MiB of the original, or of what is left.
+  struct Piece {
+    std::uint64_t offset = 0;        // in the update
+    std::uint64_t size = 0;          // in the update
+    std::uint64_t changed_size = 0;  // of the original, what is not the same
+  };
+  std::vector<Piece> piece_list = {};
+};
+
+/// Checks an update, with all of its pieces as they are coded, and returns its summary. Memory: 2 MiB, and 24
+/// bytes a piece. Errors: those of unpacked(), but for the base; kInvalidArgument for another packed file.
+[[nodiscard]] ETSTREAM_EXPORT Result<UpdateSummary> read_update(const ByteSource& file);
+
 /// Returns the summary of the packed file that `file`, which unpacked() or ByteSource::file() returned, is
 /// all of; nothing for any other source.
 [[nodiscard]] ETSTREAM_EXPORT std::optional<PackedSummary> packed_summary(const ByteSource& file);
@@ -84,7 +102,7 @@ struct PackedSummary {
 
 /// Options of packing and unpacking.
 struct PackOptions {
-  /// The threads that code, at most 64; 0 for one a processor, but at most 4. Each takes up to 4 MiB, or 6
+  /// The threads that code, at most 64; 0 for one a processor, but at most 4. Each takes up to 4 MiB, or 9
   /// MiB with a base, and all else up to 16 MiB. The bytes that are written do not depend on it.
   unsigned threads = 0;
 };
@@ -97,6 +115,7 @@ struct BaseRange {
   std::uint64_t offset = 0;       // in bytes
   std::uint64_t size = 0;         // in bytes
   std::uint64_t base_offset = 0;  // in bytes
+  bool is_named = false;          // whether names say that elements lie at the same places in both
 
   friend bool operator==(const BaseRange&, const BaseRange&) = default;
 };
@@ -110,8 +129,8 @@ struct Base {
 
 /// Opens a sink that packs what it is given, and writes that to `packed`, which nothing was appended to. It
 /// is committed with this one. With a base, which match_base() of base_match.h finds, it writes an update:
-/// what is not in the base, and the differences from it. A thread then takes 2 MiB more. Errors: those of
-/// `packed`, and of reading the base; kTooLarge over 512 TiB.
+/// what is not in the base, and the differences from it. A thread then takes up to 5 MiB more. Errors: those
+/// of `packed`, and of reading the base; kTooLarge over 512 TiB.
 [[nodiscard]] ETSTREAM_EXPORT std::unique_ptr<Sink> open_packing_sink(std::unique_ptr<Sink> packed,
                                                                       const PackOptions& options = {},
                                                                       std::optional<Base> base = {});

@@ -30,7 +30,8 @@ struct FileFindings : Findings {
   std::vector<MethodRun> runs;       // those of add_runs()
 };
 
-/// Checks a .pte, a .ptd, a .bpte, a safetensors, a GGUF, a .fat or a .ptn file, as file_kind() detects it.
+/// Checks a .pte, a .ptd, a .bpte, a safetensors, a GGUF, a .fat or a .ptn file, or an update as it lies
+/// (packed_file.h), as file_kind() detects it.
 /// Reads all metadata and padding, and payloads that a hash or a checksum protects. Finds at most 100 errors
 /// and 100 warnings. Errors: kUnsupported for another kind of file; kIo; kCorrupt for a file that changes
 /// while it is read. Other problems in the file are in the findings.

@@ -16,6 +16,7 @@
 #include "cli/option_words.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "core/base/content_hash.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/bundled_program_file.h"
@@ -206,6 +207,10 @@ void print_inspection(const std::string& file, const FileInspection& found) {
       found.size);
   if (found.memory_alignment) say("where it lies in memory: at a multiple of {}\n", *found.memory_alignment);
   for (const Finding& note : found.notes) say("{}\n", full_message(note, option_words));
+  if (const auto& update = found.update) {
+    say("makes {} from the {} with the hash {}; {} of them change\n", counted(update->original_size, "byte"),
+        counted(update->base_size, "byte"), hex(update->base_hash), update->changed_size);
+  }
   say("\n");
   const auto share = [&](std::uint64_t size) {
     return found.size == 0 ? 0 : 100 * static_cast<double>(size) / static_cast<double>(found.size);

@@ -6,6 +6,7 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "core/io/packed_storage.h"
 #include "formats/gguf/gguf.h"
 #include "formats/safetensors/safetensors.h"
 #include "formats/tensor/dimensions.h"
@@ -46,6 +47,10 @@ std::string type_text(const CheckpointTensor& tensor) {
 
 Result<AnyFile> open_any(const ByteSource& file) {
   ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
+  return open_any(file, kind);
+}
+
+Result<AnyFile> open_any(const ByteSource& file, FileKind kind) {
   switch (kind) {
     case FileKind::kProgram:
       return as_any(ProgramFile::open(file));
@@ -64,6 +69,8 @@ Result<AnyFile> open_any(const ByteSource& file) {
       return as_any(FatContainerFile::open(file));
     case FileKind::kNativePackage:
       return as_any(NativePackageFile::open(file));
+    case FileKind::kUpdate:
+      return packed::needs_base(ErrorCode::kUnsupported, file.name());
   }
   std::abort();
 }

@@ -47,6 +47,8 @@ using AnyFile = std::variant<ProgramFile, BundledProgramFile, TensorDataFile, Ch
 
 /// Opens a file by how it begins. Errors: those of file_kind() and of opening that kind.
 [[nodiscard]] Result<AnyFile> open_any(const ByteSource& file);
+/// Opens a file of a kind that file_kind() told. Error: kUnsupported for an update, which is no whole file.
+[[nodiscard]] Result<AnyFile> open_any(const ByteSource& file, FileKind kind);
 
 [[nodiscard]] FileKind kind_of(const AnyFile& file) noexcept;
 [[nodiscard]] const ByteSource& source_of(const AnyFile& file) noexcept;

@@ -78,7 +78,7 @@ class PartMatch {
     for (const FileContent* each : left) {
       auto& found = by_size[each->size];
       if (found.empty()) continue;
-      out.push_back({each->offset, each->size, base_[found.back()].offset});
+      out.push_back({each->offset, each->size, base_[found.back()].offset, true});
       found.pop_back();
     }
     std::ranges::sort(out, {}, &BaseRange::offset);
@@ -102,7 +102,7 @@ class PartMatch {
     const FileContent& other = base_[*fitting];
     used_[*fitting] = true;
     parts.erase(fitting);
-    out.push_back({content.offset, std::min(content.size, other.size), other.offset});
+    out.push_back({content.offset, std::min(content.size, other.size), other.offset, true});
     return true;
   }
 

@@ -266,12 +266,33 @@ void settle_parts(FileInspection& inspection) {
   inspection.metadata_size = inspection.size - payload;
 }
 
+Result<FileInspection> inspect_update(const ByteSource& file) {
+  FileInspection out;
+  ETSTREAM_ASSIGN(out.update, read_update(file));
+  out.format = FileKind::kUpdate;
+  out.size = out.bytes_read = file.size();
+  out.version = 1;
+  std::uint64_t begin = 0;
+  for (const UpdateSummary::Piece& piece : out.update->piece_list) {
+    constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
+    const std::uint64_t end = std::min(begin + kPiece, out.update->original_size);
+    add_part(out, text("bytes {} to {}, of which {} change", begin, end, piece.changed_size), piece.offset,
+             piece.size);
+    begin = end;
+  }
+  settle_parts(out);
+  ETSTREAM_TRY(file.check_unchanged());
+  return out;
+}
+
 }  // namespace
 
 Result<FileInspection> inspect(const ByteSource& source, const InspectOptions& options) {
   return without_exceptions([&]() -> Result<FileInspection> {
     const auto counted = std::make_shared<Counted>(source);
-    ETSTREAM_ASSIGN(const AnyFile file, open_any(ByteSource(counted)));
+    ETSTREAM_ASSIGN(const FileKind kind, file_kind(ByteSource(counted)));
+    if (kind == FileKind::kUpdate) return inspect_update(source);
+    ETSTREAM_ASSIGN(const AnyFile file, open_any(ByteSource(counted), kind));
     FileInspection inspection;
     inspection.format = kind_of(file);
     inspection.size = source.size();

@@ -94,7 +94,12 @@ Result<Checked> open_and_verify(const ByteSource& file, Findings& findings) {
   Checked checked;
   const auto verify_it = [&]() -> Result<void> {
     ETSTREAM_TRY(check_packed(file));
-    ETSTREAM_ASSIGN(checked.file, open_any(file));
+    ETSTREAM_ASSIGN(const FileKind kind, file_kind(file));
+    if (kind == FileKind::kUpdate) {
+      ETSTREAM_TRY(read_update(file));
+      return {};
+    }
+    ETSTREAM_ASSIGN(checked.file, open_any(file, kind));
     return verify_opened(checked, findings);
   };
   auto done = verify_it();

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "files/weight_paths.h"
-#include "etstream/file_kind.h"
+
+#include <utility>
 
 #include "core/base/try.h"
+#include "etstream/file_kind.h"
 #include "formats/checkpoint/checkpoint_folder.h"
 #include "formats/gguf/gguf.h"
 
@@ -16,7 +18,14 @@ Result<ReportedPath> reported_path(const std::string& path, const OpenFile& open
     if (out.has_several) return out;
     out.path = files.front();
   }
-  ETSTREAM_ASSIGN(out.file, open_file(out.path));
+  auto file = open_file(out.path);
+  if (!file && file.error().code == ErrorCode::kUnsupported) {
+    // An update has no bytes to read it by without its base, and is reported on as it lies.
+    const auto raw = ByteSource::raw_file(out.path);
+    const auto kind = raw ? file_kind(*raw) : raw.error();
+    if (kind && *kind == FileKind::kUpdate) file = raw;
+  }
+  ETSTREAM_ASSIGN(out.file, std::move(file));
   ETSTREAM_ASSIGN(const bool is_json, begins_json_object(out.file));
   if (!is_json) return out;
   ETSTREAM_ASSIGN(const auto index, read_checkpoint_index(out.file));

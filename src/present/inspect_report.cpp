@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/base/content_hash.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/checkpoint.h"
@@ -167,6 +168,13 @@ Json inspection_to_json(const std::string& file, const FileInspection& found, bo
   if (!found.files.empty()) {
     out["files"] = found.files;
     for (std::size_t i = 0; i < found.parts.size(); ++i) out["parts"][i]["file"] = found.parts[i].file;
+  }
+  if (const auto& update = found.update) {
+    out["update"] = {{"base_size", update->base_size},
+                     {"base_hash", hex(update->base_hash)},
+                     {"original_size", update->original_size},
+                     {"original_hash", hex(update->content_hash)},
+                     {"changed_size", update->changed_size}};
   }
   if (!found.notes.empty()) out["notes"] = full_messages(found.notes, words);
   if (!found.payloads.empty()) out["payloads"] = found.payloads;

@@ -53,7 +53,11 @@ COMMANDS = {
         "ptd weights.ptd --dry-run --json",
     ],
     "embed": ["embed model.pte --target arm -o model.o -o model.h --json"],
-    "pack, unpack": ["pack model.pte --json", "unpack model.pte.etz -o again.pte --json"],
+    "pack, unpack": [
+        "pack model.pte --json",
+        "pack small.pte --base model.pte -o update.etz --json",
+        "unpack model.pte.etz -o again.pte --json",
+    ],
     "verify": [
         "verify model.bpte --json",
         "verify small.pte weights.ptd --json",
@@ -75,6 +79,7 @@ COMMANDS = {
         "inspect model.gguf --json",
         "inspect said.pte --json",
         "inspect model.ptn --json",
+        "inspect update.etz --json",
         "inspect shards --json",
         "inspect shards/w-00001-of-00003.ptd --json",
     ],

@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+#include "core/base/text.h"
+
 namespace etstream {
 
 struct ContentHasher::State {
@@ -26,6 +28,12 @@ ContentHash ContentHasher::hash() const noexcept {
   XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state_->xxh3));
   ContentHash out;
   std::memcpy(out.data(), canonical.digest, out.size());
+  return out;
+}
+
+std::string hex(const ContentHash& hash) {
+  std::string out;
+  for (const std::byte byte : hash) out += text("{:02x}", std::to_integer<unsigned>(byte));
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "etstream/content_hash.h"
 
@@ -28,5 +29,8 @@ class ContentHasher {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// Returns a hash as 32 hexadecimal digits.
+[[nodiscard]] std::string hex(const ContentHash& hash);
 
 }  // namespace etstream

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <utility>
+#include <vector>
 
 #include "core/base/content_hash.h"
 #include "core/base/text.h"
@@ -13,6 +15,7 @@
 #include "core/io/read_pieces.h"
 #include "core/packed/packed_checks.h"
 #include "core/packed/packed_format.h"
+#include "core/packed/piece_coder.h"
 
 namespace etstream::packed {
 namespace {
@@ -29,6 +32,11 @@ Result<void> check_offsets(const ByteSource& file, std::uint64_t begin, std::uin
   const std::uint64_t least_piece = sizeof(PieceHeader) + (is_update ? sizeof(RunsHeader) + sizeof(Run) : 1);
   const std::uint64_t most_piece = kMostCoded + (is_update ? kMostRunBytes : 0);
   ContentHasher hash;
+  if (is_update) {
+    BaseHeader base;
+    ETSTREAM_TRY(read_structure(file, sizeof(FileHeader), base));
+    hash.update(bytes_of(base));
+  }
   std::array<std::uint64_t, 4096> offsets{};
   std::uint64_t before = begin;
   for (std::uint64_t i = 0; i < footer.piece_count; i += offsets.size()) {
@@ -78,6 +86,35 @@ Result<std::uint32_t> check_all_but_pieces(const ByteSource& file, Footer& foote
   return header.kind;
 }
 
+/// Checks a piece of an update, which begins at `piece.offset`, and adds it to the summary.
+Result<void> add_piece(const std::string& name, std::uint64_t original_size, UpdateSummary::Piece piece,
+                       std::span<std::byte> bytes, UpdateSummary& summary) {
+  PieceHeader header;
+  RunsHeader runs_header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  std::memcpy(&runs_header, bytes.data() + sizeof(header), sizeof(runs_header));
+  ETSTREAM_TRY(check(header, kUpdate, name, piece.offset));
+  const std::size_t headers = sizeof(FrameStart) + header.frame.size;
+  if (header.original_size != original_size || headers + header.coded_size != bytes.size()) {
+    return unexpected(ErrorCode::kCorrupt, {name, piece.offset},
+                      "a piece of {} bytes that takes {}, found one of {} that takes {}", original_size,
+                      bytes.size(), header.original_size, headers + header.coded_size);
+  }
+  std::vector<Run> runs(run_count(header));
+  std::memcpy(runs.data(), bytes.data() + sizeof(header) + sizeof(runs_header), runs.size() * sizeof(Run));
+  ETSTREAM_TRY(check(header, runs_header, runs, summary.base_size, name, piece.offset));
+  if (hash_coded(bytes) != runs_header.coded_hash) {
+    return unexpected(ErrorCode::kCorrupt, {name, piece.offset},
+                      "bytes with the hash of the coded piece, found others");
+  }
+  for (const Run& run : runs) {
+    if (run.method != kSame) piece.changed_size += run.size;
+  }
+  summary.changed_size += piece.changed_size;
+  summary.piece_list.push_back(piece);
+  return {};
+}
+
 }  // namespace
 }  // namespace etstream::packed
 
@@ -113,6 +150,38 @@ Result<PackedSummary> read_packed_summary(const ByteSource& file) {
     packed::Footer footer;
     ETSTREAM_TRY(packed::check_all_but_pieces(file, footer));
     return packed::summary_of(file, footer);
+  });
+}
+
+Result<UpdateSummary> read_update(const ByteSource& file) {
+  return without_exceptions([&]() -> Result<UpdateSummary> {
+    packed::Footer footer;
+    ETSTREAM_ASSIGN(const std::uint32_t kind, packed::check_all_but_pieces(file, footer));
+    if (kind != packed::kUpdate) return error_in(ErrorCode::kInvalidArgument, file.name(), "is no update");
+    packed::BaseHeader base;
+    ETSTREAM_TRY(packed::read_structure(file, sizeof(packed::FileHeader), base));
+    UpdateSummary out{packed::summary_of(file, footer), base.size, base.hash};
+    constexpr std::size_t kLeast =
+        sizeof(packed::PieceHeader) + sizeof(packed::RunsHeader) + sizeof(packed::Run);
+    std::vector<std::byte> bytes(packed::kMostCoded + packed::kMostRunBytes);
+    const std::uint64_t table = footer.table_offset + sizeof(packed::FrameStart);
+    std::uint64_t next = 0;
+    if (out.pieces > 0) ETSTREAM_TRY(packed::read_structure(file, table, next));
+    for (std::uint64_t i = 0; i < out.pieces; ++i) {
+      const std::uint64_t begin = std::exchange(next, footer.table_offset);
+      if (i + 1 < out.pieces)
+        ETSTREAM_TRY(packed::read_structure(file, table + (i + 1) * sizeof(next), next));
+      if (next < begin + kLeast || next - begin > bytes.size()) {
+        return unexpected(ErrorCode::kCorrupt, {file.name(), begin}, "a piece of {} to {} bytes, found {}",
+                          kLeast, bytes.size(), next - begin);
+      }
+      const auto piece = std::span(bytes).first(static_cast<std::size_t>(next - begin));
+      ETSTREAM_TRY(file.read_at(begin, piece));
+      file.drop_pages(begin, piece.size());
+      ETSTREAM_TRY(packed::add_piece(file.name(), packed::piece_size(i, footer.original_size),
+                                     {begin, piece.size()}, piece, out));
+    }
+    return out;
   });
 }
 

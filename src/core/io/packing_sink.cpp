@@ -29,7 +29,9 @@ struct Piece {
   std::unique_ptr<std::byte[]> coded = std::make_unique_for_overwrite<std::byte[]>(kMostCoded);
   Result<std::size_t> coded_size = 0;
   std::unique_ptr<std::byte[]> base;  // null but for an update
-  std::vector<Run> runs;              // of an update
+  std::unique_ptr<std::byte[]> window_bytes;
+  BaseWindow window;
+  std::vector<Run> runs;  // of an update
 };
 
 class PackingSink final : public BufferedSink {
@@ -66,14 +68,14 @@ class PackingSink final : public BufferedSink {
   Result<void> finish() override { return packed_->commit(); }
 
   Result<void> begin() {
-    workers_.emplace(threads_, [] {
-      return [encoder = std::make_shared<PieceEncoder>()](Piece& piece) {
+    workers_.emplace(threads_, [for_updates = base_.has_value()] {
+      return [encoder = std::make_shared<PieceEncoder>(for_updates)](Piece& piece) {
         const std::span original(piece.original.get(), piece.original_size);
         piece.coded_size =
             piece.base == nullptr
                 ? encoder->encode(original, {piece.coded.get(), kMostCoded})
                 : encoder->encode_update(original, piece.runs, {piece.base.get(), piece.original_size},
-                                         {piece.coded.get(), kMostCoded + kMostRunBytes});
+                                         piece.window, {piece.coded.get(), kMostCoded + kMostRunBytes});
       };
     });
     FileHeader header;
@@ -83,7 +85,9 @@ class PackingSink final : public BufferedSink {
     }
     ETSTREAM_TRY(write(bytes_of(header)));
     if (!base_) return {};
-    return write(bytes_of(BaseHeader{base_->file.size(), base_->hash}));
+    const BaseHeader base{base_->file.size(), base_->hash};
+    table_hash_.update(bytes_of(base));
+    return write(bytes_of(base));
   }
 
   /// Makes the runs of the next piece, and reads what the base has in their places.
@@ -98,6 +102,8 @@ class PackingSink final : public BufferedSink {
       if (from < to) piece.runs.push_back({static_cast<std::uint32_t>(to - from), method, offset});
     };
     std::uint64_t done = original_size_;
+    std::uint64_t most_found = 0;  // in a range without a name
+    piece.window = {};
     for (; next_range_ < base_->ranges.size() && piece.runs.size() + 3 < kMostRuns; ++next_range_) {
       const BaseRange& range = base_->ranges[next_range_];
       if (range.offset >= end) break;
@@ -111,11 +117,27 @@ class PackingSink final : public BufferedSink {
       const auto n = static_cast<std::size_t>(to - from);
       ETSTREAM_TRY(base_->file.read_at(offset, {piece.base.get() + (from - original_size_), n}));
       base_->file.drop_pages(offset, n);
+      if (!range.is_named && n > most_found) {
+        most_found = n;
+        piece.window.offset = offset - std::min(offset, from - original_size_);
+      }
       done = to;
       if (to < range.offset + range.size) break;
     }
     add(done, end, kNew, 0);
-    return {};
+    return most_found > 0 ? read_window(piece) : Result<void>();
+  }
+
+  /// Reads what the base has around the longest run, and where the piece would begin.
+  Result<void> read_window(Piece& piece) {
+    if (piece.window_bytes == nullptr) {
+      piece.window_bytes = std::make_unique_for_overwrite<std::byte[]>(kPieceSize);
+    }
+    const auto n = static_cast<std::size_t>(
+        std::min<std::uint64_t>(kPieceSize, base_->file.size() - piece.window.offset));
+    const std::span bytes(piece.window_bytes.get(), n);
+    piece.window.bytes = bytes;
+    return base_->file.read_at(piece.window.offset, bytes);
   }
 
   Result<void> write(std::span<const std::byte> bytes) {
@@ -140,7 +162,6 @@ class PackingSink final : public BufferedSink {
                   .piece_count = static_cast<std::uint32_t>(sizes_.size())};
     std::uint64_t offset = sizeof(FileHeader) + (base_ ? sizeof(BaseHeader) : 0);
     ETSTREAM_TRY(write(bytes_of(FrameStart{.size = static_cast<std::uint32_t>(table_size(sizes_.size()))})));
-    ContentHasher table_hash;
     std::vector<std::uint64_t> offsets;  // as many as fit in a small buffer
     constexpr std::size_t kMost = 4096;
     for (std::size_t i = 0; i < sizes_.size();) {
@@ -149,11 +170,11 @@ class PackingSink final : public BufferedSink {
         offset += sizes_[i];
       }
       const auto bytes = std::as_bytes(std::span(offsets));
-      table_hash.update(bytes);
+      table_hash_.update(bytes);
       ETSTREAM_TRY(write(bytes));
     }
-    table_hash.update(bytes_of(footer));
-    footer.table_hash = table_hash.hash();
+    table_hash_.update(bytes_of(footer));
+    footer.table_hash = table_hash_.hash();
     return write(bytes_of(footer));
   }
 
@@ -163,6 +184,7 @@ class PackingSink final : public BufferedSink {
   std::size_t next_range_ = 0;  // of the base's, the first that does not end before the next piece
   std::optional<OrderedWorkers<Piece>> workers_;  // from the first byte to the last
   ContentHasher hash_;
+  ContentHasher table_hash_;
   std::vector<std::uint32_t> sizes_;  // of the pieces with their headers
   std::uint64_t original_size_ = 0;
   std::uint64_t packed_size_ = 0;

@@ -34,15 +34,9 @@ struct CodedPiece {
   std::span<std::byte> original;
   std::vector<Run> runs;  // of an update
   std::uint32_t sparse_planes = 0;
+  std::vector<std::byte> window;  // of the base
   Result<void> result;
 };
-
-/// Returns a hash as 32 hexadecimal digits.
-std::string hex(const ContentHash& hash) {
-  std::string out;
-  for (const std::byte byte : hash) out += text("{:02x}", std::to_integer<unsigned>(byte));
-  return out;
-}
 
 class Unpacker {
  public:
@@ -53,7 +47,7 @@ class Unpacker {
             piece.result = piece.runs.empty()
                                ? decoder->decode(piece.header, piece.coded, piece.original)
                                : decoder->decode_update(piece.header, piece.sparse_planes, piece.runs,
-                                                        piece.coded, piece.original);
+                                                        piece.window, piece.coded, piece.original);
           };
         }) {}
 
@@ -66,6 +60,7 @@ class Unpacker {
       BaseHeader base;
       ETSTREAM_TRY(read_structure(base));
       ETSTREAM_TRY(check_base(base));
+      for (ContentHasher* const hash : {&table_hash_, &found_hash_}) hash->update(bytes_of(base));
     } else if (base_) {
       return error_in(ErrorCode::kInvalidArgument, name_, "is no update, and is restored without {}",
                       quote(base_->name()));
@@ -128,6 +123,8 @@ class Unpacker {
     ETSTREAM_TRY(read(std::as_writable_bytes(std::span(piece.runs))));
     ETSTREAM_TRY(check(piece.header, header, piece.runs, base_->size(), name_, offset));
     piece.sparse_planes = header.sparse_planes;
+    piece.window.resize(header.window_size);
+    ETSTREAM_TRY(base_->read_at(header.window_offset, piece.window));
     auto left = piece.original;
     for (const Run& run : piece.runs) {
       if (run.method != kNew) ETSTREAM_TRY(base_->read_at(run.base_offset, left.first(run.size)));
@@ -173,7 +170,6 @@ class Unpacker {
                         counted(count_, "piece"), table_size(count_));
     }
     // The offsets must be those of the pieces, so their hash must be the same.
-    ContentHasher found;
     Footer footer;
     std::vector<std::byte> bytes(std::size_t{64} << 10);
     const auto known = bytes_of(begin).subspan(sizeof(FrameStart));
@@ -186,7 +182,7 @@ class Unpacker {
       left -= n;
       // The footer, which comes last, may be in two of these parts.
       const std::size_t offsets = there - std::min(there, sizeof(footer));
-      found.update(std::span(bytes).first(offsets));
+      found_hash_.update(std::span(bytes).first(offsets));
       std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offsets), there - offsets, bytes.begin());
       there -= offsets;
     }
@@ -195,12 +191,12 @@ class Unpacker {
     if (beyond != 0) {
       return unexpected(ErrorCode::kCorrupt, {name_, position_}, "the end of the file, found more bytes");
     }
-    if (found.hash() != table_hash_.hash()) {
+    if (found_hash_.hash() != table_hash_.hash()) {
       return unexpected(ErrorCode::kCorrupt, {name_, offset + sizeof(FrameStart)},
                         "the offsets of the pieces before, found others");
     }
     ETSTREAM_TRY(check(footer, name_, position_));
-    ETSTREAM_TRY(check_table_hash(footer, found, name_, position_));
+    ETSTREAM_TRY(check_table_hash(footer, found_hash_, name_, position_));
     const std::uint64_t at = position_ - sizeof(footer);
     if (footer.original_size != original_size_) {
       return unexpected(ErrorCode::kCorrupt, {name_, at + offsetof(Footer, original_size)},
@@ -220,6 +216,7 @@ class Unpacker {
   OrderedWorkers<CodedPiece> workers_;
   ContentHasher hash_;
   ContentHasher table_hash_;
+  ContentHasher found_hash_;  // of the table as it lies
   std::uint32_t kind_ = kWhole;
   std::uint64_t position_ = 0;  // in the packed file
   std::uint64_t original_size_ = 0;

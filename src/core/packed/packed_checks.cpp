@@ -125,8 +125,15 @@ Result<void> check(const PieceHeader& header, const RunsHeader& runs_header, std
                       "sparse planes among {}, found the bits {}", header.arrangement.element_size,
                       runs_header.sparse_planes);
   }
-  ETSTREAM_TRY(check_field(name, at + offsetof(RunsHeader, reserved), "the reserved number",
-                           runs_header.reserved, 0U));
+  if (runs_header.window_size > kPieceSize) {
+    return unexpected(ErrorCode::kCorrupt, {name, at + offsetof(RunsHeader, window_size)},
+                      "a window of at most {} bytes, found {}", kPieceSize, runs_header.window_size);
+  }
+  if (!range_fits(runs_header.window_offset, runs_header.window_size, base_size)) {
+    return unexpected(ErrorCode::kCorrupt, {name, at + offsetof(RunsHeader, window_offset)},
+                      "the offset of a window of {} bytes in a base of {}, found {}", runs_header.window_size,
+                      base_size, runs_header.window_offset);
+  }
   std::uint32_t left = header.original_size;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const Run& run = runs[i];

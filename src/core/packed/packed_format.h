@@ -93,9 +93,12 @@ inline constexpr std::uint32_t kMostRuns = 4096;
 /// Follows the PieceHeader of an update, in its frame, with the runs behind it.
 struct RunsHeader {
   std::uint32_t sparse_planes = 0;  // bit i is set if plane i of the arrangement is sparse
-  std::uint32_t reserved = 0;
+  std::uint32_t window_size =
+      0;  // of bytes in the base that the frames take matches from, at most kPieceSize
+  std::uint64_t window_offset = 0;  // in the base
+  std::uint64_t coded_hash = 0;     // XXH3 of all of the piece in the update, with zeros here
 };
-static_assert(sizeof(RunsHeader) == 8);
+static_assert(sizeof(RunsHeader) == 24);
 
 /// Stands before the coded bytes of each piece. Of an update, what is arranged and coded is its content: the
 /// bytes of all runs that are not the same, in order, with differences in the place of bytes.

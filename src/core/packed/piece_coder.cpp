@@ -11,7 +11,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <new>
 #include <numeric>
 
@@ -34,6 +36,9 @@ constexpr double kLeastZeros = 0.6;
 constexpr int kMatchLevel = 3;
 /// The level at which the search takes steps so large that it takes no time.
 constexpr int kEntropyLevel = -1000;
+
+/// The search for matches in a window of the base. At 10 MB/s it is thorough, as an update is made once.
+constexpr ZSTD_compressionParameters kWindowSearch{21, 17, 16, 1, 3, 16, ZSTD_btopt};
 
 /// The bytes of a piece that are looked at, in so many places.
 constexpr std::size_t kSample = std::size_t{32} << 10;
@@ -234,7 +239,11 @@ static_assert(4 * kMostFrameBytes <= kMostOverhead, "each plane may have a frame
 /// The memory of a context, which is allocated before its thread begins: an allocation in a thread would have
 /// the C library set aside an address space of its own for it.
 struct EncoderMemory {
-  std::size_t size = std::max(size_for(kMatchLevel), size_for(kEntropyLevel));
+  explicit EncoderMemory(bool for_updates)
+      : size(std::max({size_for(kMatchLevel), size_for(kEntropyLevel),
+                       for_updates ? ZSTD_estimateCCtxSize_usingCParams(kWindowSearch) : 0})) {}
+
+  std::size_t size;
   std::unique_ptr<std::byte[]> bytes = std::make_unique_for_overwrite<std::byte[]>(size);
   ZSTD_CCtx* context = ZSTD_initStaticCCtx(bytes.get(), size);
 
@@ -244,20 +253,47 @@ struct EncoderMemory {
 };
 
 struct PieceEncoder::State {
+  explicit State(bool for_updates) : memory(for_updates) {}
+
   EncoderMemory memory;
   std::unique_ptr<std::byte[]> planes = std::make_unique_for_overwrite<std::byte[]>(kPieceSize);
   std::array<std::byte, kSample> sample;
   std::unique_ptr<std::byte[]> masks = std::make_unique_for_overwrite<std::byte[]>(masks_size(kPieceSize));
   std::unique_ptr<Run[]> runs = std::make_unique_for_overwrite<Run[]>(kMostRuns);  // of an update
 
-  /// Appends `bytes` as a frame. Returns whether it was done: a frame that would not be smaller than
-  /// `most` is left out.
+  /// Appends `bytes` as a frame, as compress() does.
   Result<bool> add_frame(std::span<const std::byte> bytes, Method method, std::size_t most, Output& out) {
     const bool searches = method == Method::kMatches;
     ZSTD_CCtx* const context = memory.context;
     ZSTD_CCtx_reset(context, ZSTD_reset_session_and_parameters);
     ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, searches ? kMatchLevel : kEntropyLevel);
     if (!searches) ZSTD_CCtx_setParameter(context, ZSTD_c_literalCompressionMode, ZSTD_ps_enable);
+    return compress(bytes, most, out);
+  }
+
+  /// Appends `bytes` as a frame that takes matches from the window too.
+  Result<bool> add_frame(std::span<const std::byte> bytes, std::span<const std::byte> window,
+                         std::size_t most, Output& out) {
+    ZSTD_CCtx* const context = memory.context;
+    ZSTD_CCtx_reset(context, ZSTD_reset_session_and_parameters);
+    const auto set = [&](ZSTD_cParameter parameter, unsigned value) {
+      ZSTD_CCtx_setParameter(context, parameter, static_cast<int>(value));
+    };
+    set(ZSTD_c_windowLog, kWindowSearch.windowLog);
+    set(ZSTD_c_chainLog, kWindowSearch.chainLog);
+    set(ZSTD_c_hashLog, kWindowSearch.hashLog);
+    set(ZSTD_c_searchLog, kWindowSearch.searchLog);
+    set(ZSTD_c_minMatch, kWindowSearch.minMatch);
+    set(ZSTD_c_targetLength, kWindowSearch.targetLength);
+    set(ZSTD_c_strategy, kWindowSearch.strategy);
+    ZSTD_CCtx_refPrefix(context, window.data(), window.size());
+    return compress(bytes, most, out);
+  }
+
+  /// Appends a frame by the parameters that are set. Returns whether it was done: a frame that would not be
+  /// smaller than `most` is left out.
+  Result<bool> compress(std::span<const std::byte> bytes, std::size_t most, Output& out) {
+    ZSTD_CCtx* const context = memory.context;
     const auto room = out.left().first(std::min(out.left().size(), most));
     const std::size_t size = ZSTD_compress2(context, room.data(), room.size(), bytes.data(), bytes.size());
     if (ZSTD_isError(size) != 0) {
@@ -392,7 +428,7 @@ struct UpdatePiece {
   }
 };
 
-PieceEncoder::PieceEncoder() : state_(std::make_unique<State>()) {}
+PieceEncoder::PieceEncoder(bool for_updates) : state_(std::make_unique<State>(for_updates)) {}
 PieceEncoder::~PieceEncoder() = default;
 
 Result<std::size_t> PieceEncoder::encode(std::span<const std::byte> piece, std::span<std::byte> out) {
@@ -410,7 +446,8 @@ Result<std::size_t> PieceEncoder::encode(std::span<const std::byte> piece, std::
 }
 
 Result<std::size_t> PieceEncoder::encode_update(std::span<const std::byte> piece, std::span<const Run> mapped,
-                                                std::span<std::byte> base, std::span<std::byte> out) {
+                                                std::span<std::byte> base, const BaseWindow& window,
+                                                std::span<std::byte> out) {
   State& state = *state_;
   auto runs = std::span(state.runs.get(), kMostRuns);
   runs = runs.first(find_same(piece, base, mapped, runs));
@@ -428,16 +465,30 @@ Result<std::size_t> PieceEncoder::encode_update(std::span<const std::byte> piece
       method = tried;
     }
   }
+  const std::size_t headers = sizeof(PieceHeader) + sizeof(RunsHeader) + runs.size_bytes();
+  Output coded(out.subspan(headers));
+  RunsHeader runs_header;
+  const std::size_t size = content_size(runs);
+  bool has_matches = false;
+  // The window pays where the sample shows no floats that have moved.
+  if (!window.bytes.empty() && method < 2 && size > 0) {
+    const std::span bytes(state.planes.get(), update.write(kNew, 0, piece.size(), state.planes.get()));
+    const auto most = static_cast<std::size_t>(plan.size * static_cast<double>(size));
+    ETSTREAM_ASSIGN(has_matches, state.add_frame(bytes, window.bytes, most, coded));
+  }
+  if (has_matches) {
+    runs_header.window_size = static_cast<std::uint32_t>(window.bytes.size());
+    runs_header.window_offset = window.offset;
+    plan = {};
+    method = kNew;
+  }
   const std::span<const std::byte> content(base.data(), update.write(method, 0, piece.size(), base.data()));
   for (Run& run : runs) {
     if (run.method == kSame || run.method == kNew) continue;
     run.method = method;
     if (method == kNew) run.base_offset = 0;
   }
-  const std::size_t headers = sizeof(PieceHeader) + sizeof(RunsHeader) + runs.size_bytes();
-  Output coded(out.subspan(headers));
-  RunsHeader runs_header;
-  if (!content.empty()) {
+  if (!content.empty() && !has_matches) {
     ETSTREAM_ASSIGN(runs_header.sparse_planes, state.add_frames(plan, content, coded));
   }
   const PieceHeader header{.frame = {.size = static_cast<std::uint32_t>(headers - sizeof(FrameStart))},
@@ -449,7 +500,16 @@ Result<std::size_t> PieceEncoder::encode_update(std::span<const std::byte> piece
   begin.add(bytes_of(header));
   begin.add(bytes_of(runs_header));
   begin.add(std::as_bytes(runs));
-  return headers + coded.size();
+  const auto all = out.first(headers + coded.size());
+  runs_header.coded_hash = hash_coded(all);
+  std::memcpy(out.data() + sizeof(header), &runs_header, sizeof(runs_header));
+  return all.size();
+}
+
+std::uint64_t hash_coded(std::span<std::byte> piece) noexcept {
+  std::memset(piece.data() + sizeof(PieceHeader) + offsetof(RunsHeader, coded_hash), 0,
+              sizeof(std::uint64_t));
+  return XXH3_64bits(piece.data(), piece.size());
 }
 
 struct PieceDecoder::State {
@@ -458,9 +518,18 @@ struct PieceDecoder::State {
   std::unique_ptr<std::byte[]> planes = std::make_unique_for_overwrite<std::byte[]>(kPieceSize);
   std::unique_ptr<std::byte[]> mask = std::make_unique_for_overwrite<std::byte[]>(mask_size(kPieceSize));
 
-  /// Returns how many bytes the frames in `coded` have, which are put in `out`.
-  Result<std::size_t> decompress(std::span<const std::byte> coded, std::span<std::byte> out) {
-    const std::size_t size = ZSTD_decompressDCtx(context, out.data(), out.size(), coded.data(), coded.size());
+  std::vector<std::byte> dictionary = std::vector<std::byte>(ZSTD_estimateDDictSize(0, ZSTD_dlm_byRef));
+
+  /// Returns how many bytes the frames in `coded` have, which are put in `out`. They may have matches in
+  /// `window`.
+  Result<std::size_t> decompress(std::span<const std::byte> coded, std::span<std::byte> out,
+                                 std::span<const std::byte> window = {}) {
+    const ZSTD_DDict* const matches =
+        window.empty() ? nullptr
+                       : ZSTD_initStaticDDict(dictionary.data(), dictionary.size(), window.data(),
+                                              window.size(), ZSTD_dlm_byRef, ZSTD_dct_rawContent);
+    const std::size_t size =
+        ZSTD_decompress_usingDDict(context, out.data(), out.size(), coded.data(), coded.size(), matches);
     if (ZSTD_isError(size) == 0) return size;
     return make_error(ErrorCode::kCorrupt, "zstd frames of {} bytes, found: {}", out.size(),
                       ZSTD_getErrorName(size));
@@ -516,13 +585,13 @@ Result<void> PieceDecoder::decode(const PieceHeader& header, std::span<const std
 }
 
 Result<void> PieceDecoder::decode_update(const PieceHeader& header, std::uint32_t sparse_planes,
-                                         std::span<const Run> runs, std::span<std::byte> coded,
-                                         std::span<std::byte> out) {
+                                         std::span<const Run> runs, std::span<const std::byte> window,
+                                         std::span<std::byte> coded, std::span<std::byte> out) {
   const Arrangement& arrangement = header.arrangement;
   const std::size_t size = content_size(runs);
   std::span content(state_->planes.get(), size);
   std::span other(coded.data(), size);  // its bytes are not needed once they are decoded
-  ETSTREAM_ASSIGN(const std::size_t found, state_->decompress(coded, content));
+  ETSTREAM_ASSIGN(const std::size_t found, state_->decompress(coded, content, window));
   if (sparse_planes != 0) {
     const std::span mask(state_->mask.get(), mask_size(kPieceSize));
     const auto merged = merge_planes(arrangement, sparse_planes, content.first(found), mask, other);

@@ -106,6 +106,7 @@ Result<WeightFile> open_weight_file(const std::string& path, const ByteSource& f
     case FileKind::kBundledProgram:
     case FileKind::kSegmentedBundle:
     case FileKind::kFatContainer:
+    case FileKind::kUpdate:
       return other();
   }
   std::abort();

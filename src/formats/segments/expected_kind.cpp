@@ -28,6 +28,8 @@ Advice advice_on(FileKind kind, const Expected& expected) {
       return {AdviceTerm::kTakeApart};
     case FileKind::kFatContainer:
       return {AdviceTerm::kTakePayloadOut};
+    case FileKind::kUpdate:
+      return {"restore it with the file that it was made from, as ", AdviceTerm::kBase};
     case FileKind::kTensorData:
     case FileKind::kSafetensors:
     case FileKind::kGguf:

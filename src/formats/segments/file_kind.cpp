@@ -27,6 +27,8 @@ struct KnownKind {
 constexpr KnownKind kKnownKinds[] = {
     {FileKind::kGguf, "gguf", "GGUF", 0, "GGUF"},
     {FileKind::kFatContainer, "fat_container", "fat container (NFAT)", 0, "NFAT"},
+    // The size of the header tells an update from other packed files.
+    {FileKind::kUpdate, "update", "update (ETZ1)", 0, {"\x5c\x2a\x4d\x18\x30\0\0\0E", 9}},
     {FileKind::kNativePackage, "native_package", "native package (zip)", 0, "PK\3\4"},
     {FileKind::kTorch, "torch", "torch file (zip)", 0, "PK\3\4"},
     {FileKind::kSafetensors, "safetensors", "safetensors", 4, {"\0\0\0\0{", 5}},

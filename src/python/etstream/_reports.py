@@ -181,7 +181,8 @@ def inspect(
         its "facts". A file with weights, and a program that has named data or asks for
         some, has "named_data"; in a program, each entry has the "name" of its key, if known, and "asked_by" says who
         asks for it. "duplicates" are there if asked for. Several files have "files", with their sizes, and each part
-        has the index of its "file"; "notes" tell of the set that a file belongs to. Sizes and offsets are in bytes.
+        has the index of its "file"; "notes" tell of the set that a file belongs to. The path of an update has "update",
+        with the size and the hash of its base. Sizes and offsets are in bytes.
 
     Raises:
         UnsupportedError: the file is of another kind.

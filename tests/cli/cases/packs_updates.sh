@@ -17,6 +17,17 @@ cmp again.pte new.pte
 etstream pack new.pte --base model.pte -o again.etz --threads 1 --json
 cmp again.etz update.etz
 
+echo "== which says what it is, without its base"
+etstream verify update.etz
+etstream inspect update.etz | sed -n -e 's/(ETZ1).*/(ETZ1)/p' -e '/^makes/p' -e 's/.*  bytes/bytes/p'
+etstream inspect update.etz --json | grep -A 5 '"update": {'
+for at in 34 70 130 200 -20; do # base, headers of the piece, frames, footer
+  cp update.etz flipped.etz
+  printf 'X' | dd of=flipped.etz bs=1 seek=$((at < 0 ? $(stat -c %s update.etz) + at : at)) conv=notrunc status=none
+  etstream verify flipped.etz >said 2>&1 && echo "a change at $at is not seen"
+done
+try etstream diff update.etz model.pte
+
 echo "== a packed file stays, and so does an update"
 etstream pack new.pte
 try etstream pack new.pte --base model.pte
@@ -42,7 +53,6 @@ etstream unpack empty.etz --base empty -o empty-again && cmp empty empty-again
 
 echo "== without the base, or with another"
 try etstream unpack update.etz -o x
-try etstream verify update.etz
 try etstream unpack update.etz --base new.pte -o x
 cp model.pte other.pte
 printf 'X' | dd of=other.pte bs=1 seek=2000 conv=notrunc status=none

@@ -107,6 +107,33 @@ TEST_CASE("updates of any size are restored as they were") {
   CHECK(update_of("", base, {}).size() == 128);
 }
 
+TEST_CASE("of bytes without names, an update takes what is a little elsewhere in the base too") {
+  // Entries as of a table in an executable, each with an address. In the new one all of these have moved.
+  const auto table = [](std::size_t entries, std::size_t added) {
+    testing::SeededRandom random(7);
+    std::string out;
+    for (std::size_t i = 0; i < entries; ++i) {
+      if (added != 0 && i % added == 0) out += "an entry that is added";
+      std::string entry = patterned(20 + 4 * random.below(4));
+      put_at(entry, 8, static_cast<std::uint32_t>(i * 1000 + added + random.below(1000)));
+      out += entry;
+    }
+    return out;
+  };
+  const std::string base = table(60'000, 0);
+  const std::string now = "something new" + table(60'000, 77);
+  std::size_t sizes[2];
+  for (const bool is_named : {false, true}) {
+    const std::string update = update_of(now, base, {{16, base.size() - 16, 3, is_named}}, 2);
+    const auto again = restored(update, base, 2);
+    REQUIRE_MESSAGE(again, again.error().message);
+    CHECK((*again == now));
+    CHECK(read_update(source_of(update)));
+    sizes[is_named ? 1 : 0] = update.size();
+  }
+  CHECK(3 * sizes[0] < 2 * sizes[1]);
+}
+
 TEST_CASE("all of a range is made from the base, in each piece that it lies in") {
   const std::string base = floats(kPieceSize + 4000);
   // Ranges may follow one another in a piece, and from piece to piece.
@@ -244,7 +271,11 @@ TEST_CASE("a flipped bit of an update is an error, or changes nothing in what is
       if (found) CHECK((*found == now));
       const bool is_unused = at >= offsetof(FileHeader, unused) && at < sizeof(FileHeader);
       const bool is_in_frame = at >= frames && at < frames + header.coded_size;
-      if (!is_unused && !is_in_frame) CHECK(!found);
+      // These are checked without the base.
+      const std::size_t window = kFirstRun - sizeof(RunsHeader) + offsetof(RunsHeader, window_size);
+      const bool is_apart = at >= window && at < kFirstRun;
+      if (!is_unused && !is_in_frame && !is_apart) CHECK(!found);
+      if (!is_unused) CHECK_FALSE(read_update(file_of(flipped)));
     }
   }
   for (std::size_t size = 0; size < update.size(); ++size) CHECK(!restored(update.substr(0, size), base));
@@ -258,9 +289,9 @@ TEST_CASE("pieces of an update are as long as they may be") {
     put_at(update, table + 16, offset);
     return error_of(read_packed_summary(file_of(update)));
   };
-  for (const std::uint64_t offset : {119U, 2000000U}) {
+  for (const std::uint64_t offset : {135U, 2000000U}) {
     CHECK(error_with(offset) == exactly("kCorrupt: bad: offset " + std::to_string(table + 16) +
-                                        ": expected piece 1 at an offset from 120 to 1114472, before " +
+                                        ": expected piece 1 at an offset from 136 to 1114488, before " +
                                         std::to_string(table) + ", found " + std::to_string(offset)));
   }
 }
@@ -295,15 +326,18 @@ TEST_CASE("each structural error of an update has its message") {
       {"the base's size", put(32, std::uint64_t{8193}),
        "kInvalidArgument: memory: is not the file that 'bad' was made from: expected 8193 bytes, found 8192 "
        "bytes"},
-      {"no runs", put(kFirstPiece + 4, 40U),
-       at(kFirstPiece + 4) + "a header of 40 bytes and 16 more for each of up to 4096 runs, found 40"},
-      {"a part of a run", put(kFirstPiece + 4, 57U),
-       at(kFirstPiece + 4) + "a header of 40 bytes and 16 more for each of up to 4096 runs, found 57"},
-      {"too many runs", put(kFirstPiece + 4, 65592U),
-       at(kFirstPiece + 4) + "a header of 40 bytes and 16 more for each of up to 4096 runs, found 65592"},
+      {"no runs", put(kFirstPiece + 4, 56U),
+       at(kFirstPiece + 4) + "a header of 56 bytes and 16 more for each of up to 4096 runs, found 56"},
+      {"a part of a run", put(kFirstPiece + 4, 73U),
+       at(kFirstPiece + 4) + "a header of 56 bytes and 16 more for each of up to 4096 runs, found 73"},
+      {"too many runs", put(kFirstPiece + 4, 65608U),
+       at(kFirstPiece + 4) + "a header of 56 bytes and 16 more for each of up to 4096 runs, found 65608"},
       {"sparse planes", put(kFirstPiece + 40, 16U),
        at(kFirstPiece + 40) + "sparse planes among 4, found the bits 16"},
-      {"reserved", put(kFirstPiece + 44, 1U), at(kFirstPiece + 44) + "the reserved number 0, found 1"},
+      {"a window that is too long", put(kFirstPiece + 44, 1048577U),
+       at(kFirstPiece + 44) + "a window of at most 1048576 bytes, found 1048577"},
+      {"a window beyond the base", put(kFirstPiece + 48, std::uint64_t{8193}),
+       at(kFirstPiece + 48) + "the offset of a window of 0 bytes in a base of 8192, found 8193"},
       {"an empty run", put(run_at(1, 0), 0U), at(run_at(1, 0)) + "run 1 of 1 to 4099 bytes, found 0"},
       {"a run that is too long", put(run_at(1, 0), 4100U),
        at(run_at(1, 0)) + "run 1 of 1 to 4099 bytes, found 4100"},
@@ -335,7 +369,9 @@ TEST_CASE("each structural error of an update has its message") {
     std::string file = update;
     each.change(file);
     CHECK(error_of(restored(file, base)) == exactly(each.error));
+    CHECK_FALSE(read_update(source_of(file)));
   }
+  CHECK(read_update(source_of(update)));
   std::string file = update;
   const auto sparse = get_at<std::uint32_t>(file, kFirstPiece + 40);
   put_at(file, kFirstPiece + 40, sparse ^ 8U);
