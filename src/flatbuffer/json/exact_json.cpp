@@ -23,7 +23,7 @@ Result<void> warn_of_rest(const FlatbufferView& view, const Warn& warn) {
   const std::uint64_t size = view.file().size();
   ETSTREAM_ASSIGN(const std::uint64_t end, end_of_objects(view));
   ETSTREAM_ASSIGN(const auto nonzero, view.find_nonzero(end, std::min(size, end + kMostPadding)));
-  if (!warn || (!nonzero && size - end <= kMostPadding)) return {};
+  if (!nonzero && size - end <= kMostPadding) return {};
   warn(with_advice(error_in(ErrorCode::kUnsupported, view.name(),
                             "the JSON has the flatbuffer alone, and not the {} behind it, such as segments",
                             counted(size - end, "byte")),
@@ -58,7 +58,7 @@ Result<void> ExactJson::decompile(const ByteSource& file, const ExactJsonOptions
       return make_error(ErrorCode::kUnsupported, "{}; a schema that has all of its fields loses none",
                         unknown->message);
     }
-    ETSTREAM_TRY(warn_of_rest(view, options.warn));
+    if (options.warn) ETSTREAM_TRY(warn_of_rest(view, options.warn));
     JsonOptions json{.compact = options.compact, .defaults = options.defaults, .references = {}};
     if (options.leave_out_over) {
       json.references = JsonReferences{options.file_name, 0, *options.leave_out_over};
