@@ -93,8 +93,7 @@ inline constexpr std::uint32_t kMostRuns = 4096;
 /// Follows the PieceHeader of an update, in its frame, with the runs behind it.
 struct RunsHeader {
   std::uint32_t sparse_planes = 0;  // bit i is set if plane i of the arrangement is sparse
-  std::uint32_t window_size =
-      0;  // of bytes in the base that the frames take matches from, at most kPieceSize
+  std::uint32_t window_size = 0;    // bytes of the base that the frames match, at most kPieceSize
   std::uint64_t window_offset = 0;  // in the base
   std::uint64_t coded_hash = 0;     // XXH3 of all of the piece in the update, with zeros here
 };

@@ -24,9 +24,8 @@ namespace etstream {
 ///
 /// - An enum is a name or a number; several names with a space between them where it has bit_flags.
 /// - A bool is true or false, or the number that is stored.
-/// - A float is a number, or nan, inf, -nan or -inf, with quotes or without, or "nan:BITS"; Python writes NaN
-/// and
-///   Infinity.
+/// - A float is a number, or nan, inf, -nan or -inf, with quotes or without, or "nan:BITS". NaN and Infinity,
+///   as Python writes them, are read too.
 /// - A union X comes with X_type, a name or a number.
 /// - A struct is an object with all its members, or its bytes in base64.
 /// - A string that is not UTF-8 is {"base64": "..."}.
