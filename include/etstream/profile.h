@@ -120,7 +120,7 @@ struct Profile {
   std::uint64_t spilled = 0;              // peak, in bytes
   std::uint64_t page_cache_growth = 0;    // of the machine, peak, in bytes
   std::uint64_t cgroup_growth = 0;        // of its anonymous and shared memory, peak, in bytes
-  std::uint64_t cgroup_limit = 0;         // of this process's control group, in bytes; 0 if there is none
+  std::uint64_t cgroup_limit = 0;         // of the command's control group, in bytes; 0 if there is none
   std::uint64_t cgroup_kills = 0;         // processes of the group that its limit has ended meanwhile
   std::vector<PhaseProfile> phases;       // in the order in which they began
   std::vector<ProcessProfile> processes;  // in the order in which they were seen

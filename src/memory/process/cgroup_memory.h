@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -28,5 +29,26 @@ struct CgroupUse {
 /// Reads the figures of this process's group, of either version of control groups; nothing if there are none.
 /// `root` is the folder with proc and sys.
 [[nodiscard]] std::optional<CgroupMemory> cgroup_memory(const std::string& root = "/");
+
+/// A control group for a command, below that of this process, so that its limits apply too. Where the system
+/// lets none be made, the command stays in the group of this process. Signals are to be held while it lives.
+class CommandGroup {
+ public:
+  /// Makes the group, if it should, and moves this process into it: a command that it starts is in it.
+  explicit CommandGroup(bool makes_one);
+  CommandGroup(const CommandGroup&) = delete;
+  CommandGroup& operator=(const CommandGroup&) = delete;
+  /// Removes the group. Moves the processes that are left in it to the one above.
+  ~CommandGroup();
+
+  /// Moves this process back, once the command was started.
+  void leave() const;
+  /// Returns the figures of the group that the command is in.
+  [[nodiscard]] CgroupMemory memory() const;
+
+ private:
+  std::filesystem::path own_;
+  std::filesystem::path made_;  // empty if there is none
+};
 
 }  // namespace etstream

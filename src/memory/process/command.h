@@ -29,6 +29,10 @@ namespace etstream {
 /// started.
 [[nodiscard]] Result<CommandEnd> run_watched(const std::vector<std::string>& command,
                                              const std::function<void()>& look);
+class SignalsHeld;
+/// Does so with signals that are held already.
+[[nodiscard]] Result<CommandEnd> run_watched(const std::vector<std::string>& command,
+                                             const std::function<void()>& look, const SignalsHeld& signals);
 
 /// Makes a file of `size` bytes in memory, whose path an environment variable gives to the processes that are
 /// started from now on. Error: kOutOfMemory.

@@ -20,17 +20,17 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "memory/process/process_figures.h"
+#include "memory/process/signals_held_linux.h"
 
 namespace etstream {
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kShortestPause = 10'000'000;  // nanoseconds
 constexpr std::int64_t kLongestPause = 100'000'000;
 /// The divisor of a processor's time that looking may use: one part in 125, or 0.8 %.
 constexpr std::int64_t kTimePerLook = 125;
 /// The time by which looking may be ahead of that. At first it looks as often as it can.
-constexpr std::int64_t kAhead = kSecond;
+constexpr std::int64_t kAhead = 1'000'000'000;
 
 /// The pauses between looks.
 class Pauses {
@@ -44,35 +44,6 @@ class Pauses {
  private:
   std::uint64_t taken_before_ = nanoseconds_of(CLOCK_PROCESS_CPUTIME_ID);
   std::uint64_t begin_ = nanoseconds_of(CLOCK_MONOTONIC);
-};
-
-/// Blocks all signals while it lives, for wait(). Blocks SIGCHLD too, even if the process ignored it.
-class SignalsHeld {
- public:
-  SignalsHeld() : child_before_(::signal(SIGCHLD, SIG_DFL)) {
-    ::sigfillset(&all_);
-    ::sigprocmask(SIG_SETMASK, &all_, &before_);
-  }
-  ~SignalsHeld() { release(); }
-  SignalsHeld(const SignalsHeld&) = delete;
-  SignalsHeld& operator=(const SignalsHeld&) = delete;
-
-  void release() const {
-    ::signal(SIGCHLD, child_before_);
-    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
-  }
-  /// Returns the next signal, or nothing if none comes for so many nanoseconds.
-  [[nodiscard]] std::optional<::siginfo_t> wait(std::int64_t nanoseconds) const {
-    const ::timespec pause{.tv_sec = nanoseconds / kSecond, .tv_nsec = nanoseconds % kSecond};
-    ::siginfo_t found{};
-    if (::sigtimedwait(&all_, &found, &pause) < 0) return std::nullopt;
-    return found;
-  }
-
- private:
-  void (*child_before_)(int);
-  ::sigset_t all_{};
-  ::sigset_t before_{};
 };
 
 /// Returns how the child ended, if it has ended. While the child is stopped, this process is too.
@@ -146,7 +117,11 @@ Result<Descriptor> share_memory(const char* name, std::size_t size, const char* 
 }
 
 Result<CommandEnd> run_watched(const std::vector<std::string>& command, const std::function<void()>& look) {
-  const SignalsHeld signals;
+  return run_watched(command, look, SignalsHeld());
+}
+
+Result<CommandEnd> run_watched(const std::vector<std::string>& command, const std::function<void()>& look,
+                               const SignalsHeld& signals) {
   ETSTREAM_ASSIGN(const ::pid_t child, start(command, signals));
   std::optional<CommandEnd> end;
   const Pauses pauses;

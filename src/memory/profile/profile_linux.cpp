@@ -19,6 +19,7 @@
 #include "memory/process/cgroup_memory.h"
 #include "memory/process/command.h"
 #include "memory/process/process_figures.h"
+#include "memory/process/signals_held_linux.h"
 #include "memory/profile/block_watch.h"
 #include "memory/profile/caller_watch.h"
 #include "memory/profile/phase_log.h"
@@ -105,7 +106,9 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
   unsigned looks = 0;
   const int self = ::getpid();
   const std::uint64_t cache_before = page_cache();
-  const CgroupMemory group_before = cgroup_memory().value_or(CgroupMemory());
+  const SignalsHeld signals;
+  const CommandGroup command_group(!around);  // a profile around this one has made one
+  const CgroupMemory group_before = command_group.memory();
   const auto now = [] { return nanoseconds_of(CLOCK_MONOTONIC); };
   const std::optional<CgroupUse> use_before = cgroup_use(group_before.use);
   const auto shared_growth = [&]() -> std::optional<std::uint64_t> {
@@ -118,6 +121,7 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
   };
   const std::uint64_t begin = now();
   const auto look = [&] {
+    if (looks == 0) command_group.leave();
     watch.look(self, now(), spilled_in(heaps), shared_growth);
     const std::string lines = new_lines(log, around, told);
     if (options.callers) {
@@ -130,10 +134,10 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
     const std::uint64_t cache = page_cache();
     profile.page_cache_growth = std::max(profile.page_cache_growth, cache - std::min(cache, cache_before));
   };
-  ETSTREAM_ASSIGN(const CommandEnd end, run_watched(command, look));
+  ETSTREAM_ASSIGN(const CommandEnd end, run_watched(command, look, signals));
   profile.seconds = seconds_between(begin, now());
   profile.end = end;
-  const CgroupMemory group = cgroup_memory().value_or(CgroupMemory());
+  const CgroupMemory group = command_group.memory();
   profile.cgroup_limit = group.limit;
   profile.cgroup_kills = group.kills - std::min(group.kills, group_before.kills);
   if (!can_tell_children()) {
