@@ -62,6 +62,7 @@ class Explainer {
       if (payload.are_scales || payload.is_opaque || payload.is_calibrated || is_bias(payload)) continue;
       const auto scales = payload.scales;
       ETSTREAM_ASSIGN(each.pieces, search_.find(payload, scales ? &out_[*scales].payload : nullptr));
+      each.too_many = search_.too_many();
     }
     ETSTREAM_TRY(explain_scales());
     for (ExplainedPayload& each : out_) {
@@ -112,6 +113,7 @@ class Explainer {
     }
     if (may_have_no_norm) {
       ETSTREAM_ASSIGN(const auto found, search_.find(bias.payload, nullptr, false));
+      bias.too_many = search_.too_many();
       bias.pieces.insert(bias.pieces.end(), found.begin(), found.end());
     }
     if (bias.pieces.empty() || !bias.payload.scales) return {};
@@ -246,6 +248,7 @@ class Explainer {
       return !is_meant || (in_order.contains(tensor) && !is_in_order(piece));
     });
     each.equals.assign(others.begin(), others.end());
+    each.too_many = {};
     return true;
   }
 

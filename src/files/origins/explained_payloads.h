@@ -11,6 +11,7 @@
 #include "etstream/result.h"
 #include "etstream/tensor_data_file.h"
 #include "etstream/weight_origins.h"
+#include "files/origins/origin_search.h"
 #include "files/origins/weight_payloads.h"
 #include "files/origins/weight_steps.h"
 
@@ -20,6 +21,7 @@ struct ExplainedPayload {
   WeightPayload payload;
   std::vector<WeightPiece> pieces;   // of all ways to its bytes that may be meant; empty if there is none
   std::vector<std::size_t> equals;   // tensors that give them too, and are not meant, as its name says
+  TooManyPieces too_many;            // that may be meant, too
   std::string constant;              // why no weights need to be behind it, or empty
   std::vector<std::size_t> nearest;  // tensors like it, if nothing explains it
 

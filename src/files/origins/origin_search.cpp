@@ -482,8 +482,6 @@ Result<void> OriginSearch::find_whole(const WeightPayload& payload, const Weight
 Result<void> OriginSearch::find_with_norm(const WeightPayload& payload, const WeightPayload* scales,
                                           const Wanted& wanted, std::vector<WeightPiece>& out) {
   if (norms_.empty()) return {};
-  // Integers whose scales are not known may be of any norm, which only their scales would tell.
-  if (!wanted.quantizations.empty() && scales == nullptr && !out.empty()) return {};
   ETSTREAM_ASSIGN(const auto* const known, known_norms(wanted.count));
   ETSTREAM_ASSIGN(const auto range, range_of_first(payload, scales));
   ETSTREAM_ASSIGN(const std::uint64_t bytes, probe(payload.data, true));
@@ -534,9 +532,10 @@ Result<void> OriginSearch::find_joined(const WeightPayload& payload, const Weigh
   const std::uint64_t size = payload.data.size();
   std::uint64_t left = FileBudget::most_payloads(size);  // of bytes to compare
   std::vector<WeightPiece> joined;
+  bool are_kept = true;
   std::set<std::size_t> tensors;
   std::map<std::uint64_t, std::size_t> parts = {{0, 0}};  // the fewest to where a piece ends
-  for (auto place = parts.begin(); place != parts.end() && place->first != size; ++place) {
+  for (auto place = parts.begin(); place != parts.end() && place->first != size; place = parts.erase(place)) {
     const auto [at, before] = *place;
     std::vector<KnownWay> same;
     for (const std::uint64_t length : known->lengths) {
@@ -546,11 +545,13 @@ Result<void> OriginSearch::find_joined(const WeightPayload& payload, const Weigh
       std::ranges::copy(known->with_probe(bytes), std::back_inserter(same));
     }
     for (const KnownWay& each : same) {
-      if (&each != &same.front()) ETSTREAM_TRY(count_try());
       TensorSteps way{each.tensor, std::move(ways(each.tensor, wanted)[each.way])};
       const std::size_t known_before = joined.size();
       ETSTREAM_TRY(add_if_same(payload, scales, at, std::move(way), joined));
-      if (joined.size() == known_before) continue;
+      const bool is_part = joined.size() != known_before;
+      // Parts that are not kept count as bytes to compare.
+      if (&each != &same.front() && (are_kept || !is_part)) ETSTREAM_TRY(count_try());
+      if (!is_part) continue;
       const WeightPiece& piece = joined.back();
       if (piece.size == size) {
         joined.pop_back();  // as it is no part
@@ -559,19 +560,29 @@ Result<void> OriginSearch::find_joined(const WeightPayload& payload, const Weigh
       tensors.insert(each.tensor);
       const auto [there, is_new] = parts.try_emplace(at + piece.size, before + 1);
       there->second = std::min(there->second, before + 1);
-      if (joined.size() > kMostParts || piece.size > left) return {};
+      if (piece.size > left) {
+        too_many_ = {std::move(tensors), true};
+        return {};
+      }
       left -= piece.size;
+      are_kept &= joined.size() <= kMostParts;
+      if (!are_kept) joined.pop_back();
     }
   }
   // A tensor over and over is what an export joins only if nothing else gives the payload.
   const auto least = parts.find(size);
   if (least == parts.end() || (!out.empty() && tensors.size() < least->second)) return {};
-  std::ranges::move(joined, std::back_inserter(out));
+  if (are_kept) {
+    std::ranges::move(joined, std::back_inserter(out));
+  } else {
+    too_many_.tensors.merge(tensors);
+  }
   return {};
 }
 
 Result<std::vector<WeightPiece>> OriginSearch::find(const WeightPayload& payload, const WeightPayload* scales,
                                                     bool with_norms) {
+  too_many_ = {};
   std::vector<WeightPiece> out;
   const std::vector<Wanted> all = wanted(payload);
   for (const Wanted& wanted : all) {

@@ -28,6 +28,12 @@ namespace etstream {
 /// Returns what messages call a checkpoint: its first file, or `in_memory` if it has none.
 [[nodiscard]] std::string name_of(const Checkpoint& checkpoint, std::string_view in_memory);
 
+/// The tensors of pieces that give a payload joined, and are too many to be kept.
+struct TooManyPieces {
+  std::set<std::size_t> tensors;
+  bool may_be_others = false;  // as some were not compared
+};
+
 /// Tries steps on the tensors of a checkpoint, which outlives it. Some bytes of each result are kept, so that
 /// the time is in proportion to the number of tensors plus that of payloads; a payload is compared in full
 /// with what has those bytes. Memory: 16 bytes for each tensor and way that was tried, and that of reading.
@@ -38,10 +44,12 @@ class OriginSearch {
 
   /// Returns the pieces of all ways to the bytes of `payload`, and to those of its `scales` unless null: of
   /// tensors as they are, cast, quantized, in other orders, with batch norms, and joined. Errors: that of
-  /// reading; kTooLarge for more ways than most_tries(), as a hostile file may need.
+  /// reading; kTooLarge for more ways than most_tries(), as a hostile file may need. If too many are joined,
+  /// they are not among these, but in too_many().
   [[nodiscard]] Result<std::vector<WeightPiece>> find(const WeightPayload& payload,
                                                       const WeightPayload* scales = nullptr,
                                                       bool with_norms = true);
+  [[nodiscard]] const TooManyPieces& too_many() const noexcept { return too_many_; }
 
   /// Returns the ways to float32 of so many channels that may be the bias of `weights`, whose ways these are:
   /// tensors as they are, cast, or with the batch norm of a way.
@@ -128,6 +136,7 @@ class OriginSearch {
   std::multimap<std::size_t, std::uint32_t> norms_of_tensors_;  // by their weights and biases
   std::map<Wanted, Known> known_;
   std::map<std::uint64_t, std::vector<KnownNorm>> known_norms_;  // by number of elements; smaller first
+  TooManyPieces too_many_;                                       // of the last payload
   std::uint64_t tries_ = 0;
   FileBudget budget_;  // for comparing payloads with several tensors
 };

@@ -85,7 +85,9 @@ class Reweighter {
   Result<std::vector<Replacement>> run() {
     ETSTREAM_TRY(require_explained());
     for (const ExplainedPayload& each : payloads_) {
-      if (each.pieces.empty()) ETSTREAM_TRY(note_key(each.payload));
+      if (!each.pieces.empty()) continue;
+      ETSTREAM_TRY(require_one_meaning(each, each.payload.data));
+      ETSTREAM_TRY(note_key(each.payload));
     }
     for (const ExplainedPayload& each : payloads_) {
       if (!each.pieces.empty()) ETSTREAM_TRY(replace(each));
@@ -297,15 +299,25 @@ class Reweighter {
 
   /// Checks that all ways that may be meant still give the same bytes.
   Result<void> require_one_meaning(const ExplainedPayload& each, const ByteSource& bytes) {
-    const WeightPiece* one = &each.pieces.front();
+    const WeightPiece* one = each.pieces.empty() ? nullptr : &each.pieces.front();
     const auto refuse = [&](const std::string& other) {
       return error_in(ErrorCode::kInvalidArgument, now_name(),
                       "{} may be {} or {}, which were equal and differ now", each.payload.label,
-                      text_of(*one), other);
+                      one == nullptr ? each.constant : text_of(*one), other);
     };
-    if (!each.constant.empty()) {
-      ETSTREAM_ASSIGN(const bool same, same_bytes(bytes, each.payload.data));
-      if (!same) return refuse(each.constant);
+    if (!each.constant.empty() || !each.too_many.tensors.empty()) {
+      ETSTREAM_ASSIGN(bool same, same_bytes(bytes, each.payload.data));
+      if (!same && !each.constant.empty()) return refuse(each.constant);
+      same &= !each.too_many.may_be_others;
+      for (const std::size_t tensor : each.too_many.tensors) {
+        const CheckpointTensor& was = given_.was->tensors[tensor];
+        const auto now = by_name_.find(was.name);
+        same &= now != by_name_.end();
+        if (same) {
+          ETSTREAM_ASSIGN(same, are_same(*now->second, was));
+        }
+        if (!same) return refuse(text("many joined tensors, such as {}", quote(was.name)));
+      }
     }
     for (const WeightPiece& piece : each.pieces) {
       if (piece.at == one->at + one->size) one = &piece;  // the next one of one_way()

@@ -313,6 +313,34 @@ TEST_CASE("a payload that may be one of several tensors is replaced while they a
                 "which were equal and differ now");
 }
 
+TEST_CASE("a payload that may be one tensor, or the rows of many, is replaced while these are the same") {
+  // 65 equal rows, each of which may be any of the 65 others: more than 4,096 pieces.
+  const auto of_rows = [](std::uint64_t last, std::uint64_t whole) {
+    Checkpoint out{{"new.safetensors"}, {}};
+    std::string all;
+    for (int i = 0; i < 65; ++i) {
+      out.tensors.push_back(made::tensor(std::to_string(i), {1, 4}, made::floats(4, i == 64 ? last : 1)));
+      all += made::floats(4, whole);
+    }
+    out.tensors.push_back(made::tensor("w", {65, 4}, all));
+    return out;
+  };
+  Case given;
+  given.was = of_rows(1, 1);
+  given.program.constants = {{text_of(given.was.tensors.back().data), {65, 4}}};
+  given.now = of_rows(1, 1);
+  CHECK(reweighted(given));
+  const std::string refused =
+      "kInvalidArgument: new.safetensors: constant value 1 of method 'forward' may be 'w' or many joined "
+      "tensors, such as '";
+  given.now = of_rows(1, 2);
+  check_refused(given, refused + "0', which were equal and differ now");
+  given.now = of_rows(2, 1);
+  check_refused(given, refused + "64', which were equal and differ now");
+  given.program.constants[0].name = "w";  // which says what is meant
+  CHECK(reweighted(given));
+}
+
 TEST_CASE("data that two names share is replaced while the tensors of both names are equal") {
   TensorData shared;
   shared.buffers.push_back({source_of(made::floats(4, 1))});
@@ -457,6 +485,8 @@ class RandomNetwork {
       norms_.push_back(
           {.mean = last - 2, .variance = last, .weight = last - 1, .bias = last - 3, .epsilon = 1e-5F});
     }
+    // Integers of a matrix with a norm are often those without: it scales rows, as their scales do.
+    const bool has_norms = random_.below(2) == 0;
     const Quantization rows{4, -128, 127, std::numeric_limits<float>::min()};
     for (int i = 0; i < 4; ++i) {
       switch (random_.below(5)) {
@@ -473,9 +503,10 @@ class RandomNetwork {
           add_payload({{matrix(), {}}}, {4, 4}, true);
           break;
         default: {
-          const std::size_t tensor = matrix();
-          add_payload({{tensor, {QuantizeStep{rows}}}}, {4, 4}, false, ScalarType::kInt8);
-          add_payload({{tensor, {ScalesStep{rows}}}}, {4});
+          TensorSteps integers{matrix(), {QuantizeStep{rows}}};
+          if (has_norms) integers.steps.insert(integers.steps.begin(), norms_.back());
+          add_payload({integers}, {4, 4}, false, ScalarType::kInt8);
+          add_payload(*scales_of(WeightSteps{integers}, ScalarType::kFloat32), {4});
         }
       }
     }
