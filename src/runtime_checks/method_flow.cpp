@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/findings.h"
 #include "etstream/scalar_type.h"
 
 namespace etstream {
@@ -53,7 +54,11 @@ Result<MethodFlow> MethodFlow::follow(MethodCalls& calls) {
     out.flow_->begin_instruction();
     return out.describe(call, first_of_chain);
   }));
-  out.flow_->follow();
+  if (!out.flow_->follow()) {
+    add_warning(calls.findings(),
+                calls.method().corrupt("few enough ways through the instructions to follow their values",
+                                       "more, so that the kinds of values that change are not checked"));
+  }
   return out;
 }
 

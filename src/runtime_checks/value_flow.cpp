@@ -41,7 +41,7 @@ void ValueFlow::jump(std::uint32_t instruction, std::optional<std::uint32_t> onl
 }
 void ValueFlow::renew(std::uint32_t value) { renewed_.push_back(value); }
 
-void ValueFlow::follow() {
+bool ValueFlow::follow() {
   find_cells();
   find_places();
   if (places_.empty()) return give_up();
@@ -53,6 +53,7 @@ void ValueFlow::follow() {
   next_place_ = 0;
   is_reached_ = false;
   enter(0);
+  return true;
 }
 
 void ValueFlow::find_cells() {
@@ -154,7 +155,7 @@ Kinds ValueFlow::result_of(const Step& step) const {
   return out;
 }
 
-void ValueFlow::give_up() {
+bool ValueFlow::give_up() {
   for (const std::uint32_t value : changed_) start_[value] = kAnything;
   std::fill(cells_.begin(), cells_.end(), kNoCell);
   state_.clear();
@@ -162,6 +163,7 @@ void ValueFlow::give_up() {
   steps_.clear();
   std::fill(first_steps_.begin(), first_steps_.end(), 0);
   is_reached_ = true;
+  return false;
 }
 
 bool ValueFlow::go_to(std::uint32_t instruction) {

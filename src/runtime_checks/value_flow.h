@@ -34,9 +34,9 @@ class ValueFlow {
   /// Makes a value hold its first kinds again when a run begins.
   void renew(std::uint32_t value);
 
-  /// Follows the instructions, once all are described. If a method has too many paths, the values that it
-  /// changes may hold anything.
-  void follow();
+  /// Follows the instructions, once all are described. If a method has too many paths, it returns false, and
+  /// the values that it changes may hold anything.
+  bool follow();
 
   /// Goes on to the place before an instruction, which must not be before the last one; the number of
   /// instructions stands for the end. Returns whether a path leads there.
@@ -72,7 +72,7 @@ class ValueFlow {
   [[nodiscard]] Kinds result_of(const Step& step) const;
   [[nodiscard]] std::span<const Step> steps_of(std::uint32_t instruction) const;
   Place& place_of(std::uint32_t instruction);
-  void give_up();
+  bool give_up();
 
   std::vector<Kinds> start_;
   std::vector<std::uint32_t> cells_;    // one a value; kNoCell where none changes it

@@ -37,6 +37,22 @@ TEST_CASE("what is moved to a value must be what the calls behind it take") {
   });
 }
 
+TEST_CASE("a method whose values take more than 7 passes to follow is warned of, as they are not checked") {
+  for (const std::int32_t passes : {7, 8}) {
+    const auto make = [=](ExecutionPlanT& plan) {
+      const auto first = static_cast<std::int32_t>(plan.values.size());
+      for (std::int32_t i = 0; i <= passes; ++i) add_value(plan, IntT());
+      for (std::int32_t i = 0; i < passes; ++i) move(plan, first + i + 1, first + i);
+      plan.values.back()->val.Set(DoubleT());
+    };
+    check_sound(make);
+    CHECK(lines_of(findings_after(make).warnings) ==
+          (passes == 7 ? ""
+                       : "bad: offset 84: expected few enough ways through the instructions to follow their "
+                         "values, found more, so that the kinds of values that change are not checked\n"));
+  }
+}
+
 TEST_CASE("a list that is moved to an output is found") {
   const auto moved = [](std::int32_t value) {
     return [=](ExecutionPlanT& plan) {
