@@ -10,7 +10,7 @@ std::string_view option_words(AdviceTerm term) {
     case AdviceTerm::kBase:
       return "--base to etstream unpack";
     case AdviceTerm::kBundleTestCases:
-      return "etstream bundle takes them as --cases";
+      return "etstream bundle MODEL --cases CASES.json -o OUT.bpte takes them";
     case AdviceTerm::kCheckBundle:
       return "etstream bundle";
     case AdviceTerm::kChooseOtherPython:

@@ -55,7 +55,7 @@ std::string summary(const MethodRun& run) {
 
 Advice advice_of(const MethodRun& run, std::string_view tolerance) {
   if (run.end == End::kInputsRefused) {
-    return {"no error of the file, as these inputs are made up: give it test cases; ",
+    return {"no error of the file, as these inputs are made up: verify a bundle with test cases; ",
             AdviceTerm::kBundleTestCases};
   }
   const bool differs = std::ranges::any_of(
