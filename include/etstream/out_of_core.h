@@ -51,7 +51,7 @@ struct OutOfCoreUse {
   double seconds = 0;
   std::uint32_t processes = 0;
   /// Peaks of the totals over all processes: memory that no file backs; resident memory, pages of files
-  /// included; and memory in blocks.
+  /// included; and memory in blocks. Pages that no file backs count once where processes share them.
   std::uint64_t anonymous = 0;
   std::uint64_t resident = 0;
   std::uint64_t spilled = 0;

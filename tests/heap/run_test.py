@@ -352,6 +352,16 @@ print(os.waitpid(child, 0)[1])
         mappings = re.search(r"^  mappings +(\d+)  in one process at most$", done.stderr, re.MULTILINE)
         self.assertTrue(mappings and 10 < int(mappings[1]) < 1000, done.stderr)
 
+    def test_the_report_counts_pages_that_processes_share_once(self) -> None:
+        script = (
+            "import mmap, os, time; block = mmap.mmap(-1, 200 << 20, mmap.MAP_PRIVATE);"
+            "[block.write(bytes(1 << 20)) for _ in range(200)];"
+            "[os.fork() or (time.sleep(1), os._exit(0)) for _ in range(3)]; [os.wait() for _ in range(3)]"
+        )
+        done = self.run_with(["--report"], sys.executable, "-c", script)
+        found = re.search(r"^  anonymous +([\d.]+) MiB", done.stderr, re.MULTILINE)
+        self.assertTrue(found and 199 < float(found[1]) < 240, done.stderr)
+
     def test_folders_that_will_not_do_are_refused_with_the_reason(self) -> None:
         cases = {"/dev/shm": "is in memory itself", "/no/such": "No such file", "/proc": "/proc", __file__: "Not a directory"}
         for folder, reason in cases.items():

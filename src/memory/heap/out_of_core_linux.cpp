@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/out_of_core.h"
 
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <set>
+#include <ctime>
 
 #include "core/base/text.h"
 #include "core/base/try.h"
@@ -17,6 +18,7 @@
 #include "memory/heap/spill_folder.h"
 #include "memory/process/command.h"
 #include "memory/process/process_figures.h"
+#include "memory/process/process_watch.h"
 
 namespace etstream {
 namespace {
@@ -89,25 +91,19 @@ class HeapWatch {
 
   /// Looks at the processes as they are now.
   void look() {
-    if (shared_.is_joined()) find_below(::getpid());
-    std::uint64_t anonymous = 0;
-    std::uint64_t resident = 0;
-    std::uint64_t spilled = 0;
-    for_each_process([&](const heap::ProcessUse& process) {
-      const auto memory = memory_of(process.process.load());
-      if (!memory) return;
-      anonymous += memory->anonymous;
-      resident += memory->resident;
-      spilled += process.live.load();
-      use_.mappings = std::max(use_.mappings, mappings_of(process.process.load()));
-    });
-    use_.anonymous = std::max(use_.anonymous, anonymous);
-    use_.resident = std::max(use_.resident, resident);
-    use_.spilled = std::max(use_.spilled, spilled);
+    watch_.look(::getpid(), nanoseconds_of(CLOCK_MONOTONIC), shared_.spilled());
+    for (const WatchedProcess& each : watch_.processes()) {
+      if (each.runs) use_.mappings = std::max(use_.mappings, mappings_of(each.process));
+    }
   }
 
-  /// Adds what the processes counted themselves.
+  /// Adds the peaks, and what the processes counted themselves.
   void add_counts() {
+    for (const MemorySample& sample : watch_.total().samples()) {
+      use_.anonymous = std::max(use_.anonymous, sample.anonymous);
+      use_.resident = std::max(use_.resident, sample.resident);
+      use_.spilled = std::max(use_.spilled, sample.spilled);
+    }
     if (!shared_.is_joined()) use_.processes = shared_.processes();
     for_each_process([&](const heap::ProcessUse& process) {
       if (shared_.is_joined()) ++use_.processes;
@@ -119,23 +115,18 @@ class HeapWatch {
   }
 
  private:
-  /// Notes the processes of the command: others have counts in the memory that a process above shares.
-  void find_below(int parent) {
-    for (const int child : children_of(parent)) {
-      below_.insert(child);
-      find_below(child);
-    }
-  }
+  /// Calls `look` with the counts of each process of the command: others have counts in the memory that a
+  /// process above shares.
   template <class Look>
   void for_each_process(Look look) const {
     shared_.for_each_process([&](const heap::ProcessUse& process) {
-      if (!shared_.is_joined() || below_.contains(process.process.load())) look(process);
+      if (!shared_.is_joined() || watch_.has_seen(process.process.load())) look(process);
     });
   }
 
   const heap::SharedTreeUse& shared_;
   OutOfCoreUse& use_;
-  std::set<int> below_;  // that were there at a look
+  ProcessWatch watch_;
 };
 
 }  // namespace
@@ -149,6 +140,8 @@ Result<CommandEnd> run_out_of_core(const std::vector<std::string>& command, cons
                                    OutOfCoreUse& use) {
   ETSTREAM_TRY(prepare(command, options));
   ETSTREAM_ASSIGN(const heap::SharedTreeUse shared, heap::SharedTreeUse::open());
+  // A process whose parent ends becomes a child of this one.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   HeapWatch watch(shared, use);
   const auto began = std::chrono::steady_clock::now();
   ETSTREAM_ASSIGN(const CommandEnd end, run_watched(command, [&] { watch.look(); }));

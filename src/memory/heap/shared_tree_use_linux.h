@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 
 #include "core/base/try.h"
@@ -48,6 +49,12 @@ class SharedTreeUse {
   void for_each_process(Look look) const {
     const std::size_t known = std::min<std::size_t>(processes(), TreeUse::kPlaces);
     std::for_each_n(tree_->places.begin(), known, look);
+  }
+  /// Returns the bytes in the heap of each process that has, or had, one.
+  [[nodiscard]] std::map<int, std::uint64_t> spilled() const {
+    std::map<int, std::uint64_t> out;
+    for_each_process([&](const ProcessUse& process) { out[process.process] = process.live; });
+    return out;
   }
   [[nodiscard]] const LargeBlocks& large_blocks() const noexcept { return tree_->large; }
 

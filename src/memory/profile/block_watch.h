@@ -8,7 +8,7 @@
 
 #include "etstream/profile.h"
 #include "memory/heap/statistics.h"
-#include "memory/profile/process_watch.h"
+#include "memory/process/process_watch.h"
 
 namespace etstream {
 

@@ -21,7 +21,7 @@
 
 #include "core/io/descriptor_posix.h"
 #include "etstream/profile.h"
-#include "memory/profile/process_watch.h"
+#include "memory/process/process_watch.h"
 
 namespace etstream {
 

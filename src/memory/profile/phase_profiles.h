@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "etstream/profile.h"
+#include "memory/process/process_watch.h"
 #include "memory/profile/phase_log.h"
-#include "memory/profile/process_watch.h"
 
 namespace etstream {
 

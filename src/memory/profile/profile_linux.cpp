@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
-#include <map>
 #include <string>
 
 #include "core/base/text.h"
@@ -19,12 +18,12 @@
 #include "memory/process/cgroup_memory.h"
 #include "memory/process/command.h"
 #include "memory/process/process_figures.h"
+#include "memory/process/process_watch.h"
 #include "memory/process/signals_held_linux.h"
 #include "memory/profile/block_watch.h"
 #include "memory/profile/caller_watch.h"
 #include "memory/profile/phase_log.h"
 #include "memory/profile/phase_profiles.h"
-#include "memory/profile/process_watch.h"
 
 namespace etstream {
 namespace {
@@ -58,13 +57,6 @@ std::string new_lines(const Descriptor& log, const Descriptor& around, std::uint
   told += lines.size();
   if (around && !lines.empty()) static_cast<void>(!::write(around.get(), lines.data(), lines.size()));
   return lines;
-}
-
-/// Returns the bytes in the heap of each process that has, or had, one.
-std::map<int, std::uint64_t> spilled_in(const heap::SharedTreeUse& heaps) {
-  std::map<int, std::uint64_t> spilled;
-  heaps.for_each_process([&](const heap::ProcessUse& process) { spilled[process.process] = process.live; });
-  return spilled;
 }
 
 void add_samples(const MemorySeries& total, std::uint64_t begin, Profile& profile) {
@@ -122,7 +114,7 @@ Result<CommandEnd> run_profiled(const std::vector<std::string>& command, Profile
   const std::uint64_t begin = now();
   const auto look = [&] {
     if (looks == 0) command_group.leave();
-    watch.look(self, now(), spilled_in(heaps), shared_growth);
+    watch.look(self, now(), heaps.spilled(), shared_growth);
     const std::string lines = new_lines(log, around, told);
     if (options.callers) {
       callers.take(lines);

@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include "memory/process/memory_series.h"
+#include "memory/process/process_watch.h"
 #include "memory/profile/block_watch.h"
-#include "memory/profile/memory_series.h"
 #include "memory/profile/phase_log.h"
 #include "memory/profile/phase_profiles.h"
-#include "memory/profile/process_watch.h"
 #include "test_errors.h"
 #include "test_sources.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "memory/profile/process_watch.h"
+#include "memory/process/process_watch.h"
 
 #include <algorithm>
 #include <utility>

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "memory/process/memory_series.h"
 #include "memory/process/process_figures.h"
-#include "memory/profile/memory_series.h"
 
 namespace etstream {
 
