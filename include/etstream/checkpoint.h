@@ -83,11 +83,12 @@ struct DtypeRule {
 };
 
 /// Converts floating-point tensors while they are read, each by the last rule that it matches; others stay as
-/// they are. The bits are those that torch 2.13 gives: values are rounded to nearest, ties to even, and
-/// float64 is first rounded to float32; too large a value becomes infinity, or what torch makes of it in a
-/// type without infinity. Errors: kInvalidArgument for a type that is not floating-point, kNotFound for a
-/// glob, other than "*", that matches no tensor, kUnsupported for quantised numbers, whose scales are not
-/// applied.
+/// they are. Weights of FP8 with scales are first multiplied by these, as transformers does, in the type of
+/// the model in config.json beside their file; the scales are taken out. The bits are those that torch 2.13
+/// gives: values are rounded to nearest, ties to even, and float64 is first rounded to float32; too large a
+/// value becomes infinity, or what torch makes of it in a type without infinity. Errors: kInvalidArgument for
+/// a type that is not floating-point, kNotFound for a glob, other than "*", that matches no tensor,
+/// kUnsupported for other quantised numbers, whose scales are not applied.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> convert(Checkpoint& checkpoint,
                                                    const std::vector<DtypeRule>& rules);
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,8 @@ struct CheckpointTensor {
   /// For quantised numbers, and for the tensor of their scales, the end of the latter's name: "_scale_inv".
   /// "" for other tensors.
   std::string_view scales = {};
+  /// For numbers of FP8, the tensor of their scales, if it was opened with them.
+  std::shared_ptr<const CheckpointTensor> own_scales = nullptr;
 };
 
 /// The tensors of a file, or of all files of a set.

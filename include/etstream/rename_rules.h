@@ -90,8 +90,8 @@ struct RenameReport {
 /// layer and leave tensors over; for rows that can't be cut or ordered as a rule says; where a rule needs
 /// the size of a head and it is unknown; for ready-made rules where config.json beside a file has a
 /// model_type that they are not for. kUnsupported for such a rule on a tensor whose rows are not stored
-/// one after another, or that has no layout; for quantised weights, whose scales are not applied, if the
-/// rules are ready-made, or cut or order rows. Errors reading config.json.
+/// one after another, or that has no layout. Rules that are ready-made, or cut or order rows, apply scales as
+/// convert() does, with its errors. Errors reading config.json.
 [[nodiscard]] ETSTREAM_EXPORT Result<RenameReport> apply(const RenameRules& rules, Checkpoint& checkpoint,
                                                          const RenameOptions& options = {});
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import pickle
 import random
@@ -14,6 +15,7 @@ import struct
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,8 +25,9 @@ from command import Etstream
 from executorch.examples.models.llama.llama_transformer import construct_transformer
 from executorch.examples.models.llama.model_args import ModelArgs
 from rounds import ROUNDS
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torchao.quantization import Int8WeightOnlyConfig, quantize_
+from transformers.integrations.finegrained_fp8 import Fp8Dequantize
 
 DTYPES = [
     torch.bool, torch.uint8, torch.int8, torch.int16, torch.uint16, torch.int32, torch.uint32, torch.int64,
@@ -543,6 +546,82 @@ def test_both_files_come_or_none(etstream: Etstream, tmp_path: Path, config: dic
     outcome = etstream.attempt("ptd", tmp_path / "llama", "--map", "llama", "--to", "pth", "-o", tmp_path / "out/c.pth")
     assert outcome.code == 1 and "config.json" in outcome.stderr
     assert not list((tmp_path / "out").iterdir())
+
+
+def quantised_folder(
+    folder: Path,
+    seed: random.Random,
+    block_size: list[int] | None,
+    grid: Callable[[int, int], list[int]],
+    **config: object,
+) -> dict[str, torch.Tensor]:
+    """Writes a checkpoint whose projections are FP8, with scales of the shape that `grid` gives."""
+    quantization = {"quant_method": "fp8", "weight_block_size": block_size}
+    tensors = llama_folder(folder, **({"quantization_config": quantization} | config))
+    for name, tensor in list(tensors.items()):
+        tensors[name] = tensor.to(seed.choice([torch.bfloat16, torch.float32]))
+        if name.endswith("proj.weight"):
+            numbers = seed.choices([*range(0x7F), *range(0x80, 0xFF)], k=tensor.numel())  # no NaN
+            tensors[name] = torch.tensor(numbers, dtype=torch.uint8).view(torch.float8_e4m3fn).reshape(tensor.shape)
+            shape = grid(*tensor.shape)
+            scale = torch.tensor([seed.gauss(0, 0.01) for _ in range(math.prod(shape))]).reshape(shape)
+            scale = scale.to(seed.choice([torch.float32, torch.bfloat16, torch.float16]))
+            tensors |= {f"{name}_scale_inv": scale, f"{name.removesuffix('weight')}activation_scale": scale.clone()}
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    return tensors
+
+
+@pytest.mark.parametrize("number", range(6 * ROUNDS))
+def test_scales_of_fp8_are_applied_as_transformers_does(etstream: Etstream, tmp_path: Path, number: int) -> None:
+    seed = random.Random(number)
+    block_size = seed.choice([None, [seed.choice([1, 2, 16, 128]), seed.choice([1, 8, 32, 128])]])
+    rank = seed.randrange(3)
+
+    def grid(rows: int, columns: int) -> list[int]:
+        return [-(-rows // block_size[0]), -(-columns // block_size[1])] if block_size else [1] * rank
+
+    name = seed.choice(["bfloat16", "float16", "float32", None])
+    tensors = quantised_folder(tmp_path / "fp8", seed, block_size, grid, dtype=name)
+    dtype = getattr(torch, name) if name else tensors["model.embed_tokens.weight"].dtype
+    plain = {}
+    for key, tensor in tensors.items():
+        scale = tensors.get(f"{key}_scale_inv")
+        if not key.endswith("_scale_inv") and not key.endswith("activation_scale"):
+            plain[key] = tensor if scale is None else Fp8Dequantize(None)._dequantize_one(tensor, scale, dtype)
+    llama_folder(tmp_path / "plain")
+    save_file(plain, tmp_path / "plain/model.safetensors", {"format": "pt"})
+    for options in (["--dtype", "float64"], ["--map", "llama"], ["--map", "llama", "--dtype", "bf16"]):
+        made = []
+        for folder in (tmp_path / "fp8", tmp_path / "plain"):
+            etstream.ptd([folder], folder / "out.pth", "--to", "pth", *options)
+            made.append(dict(sorted(torch.load(folder / "out.pth", weights_only=True).items())))
+        assert same(*made), options
+    assert (tmp_path / "fp8/params.json").read_bytes() == (tmp_path / "plain/params.json").read_bytes()
+    etstream.ptd([tmp_path / "fp8"], tmp_path / "copy.safetensors", "--to", "safetensors")
+    assert same(load_file(tmp_path / "copy.safetensors"), load_file(tmp_path / "fp8/model.safetensors"))
+
+
+@pytest.mark.parametrize(
+    ("block_size", "shape", "config"),
+    [
+        ([30, 64], [3, 1], {}),  # transformers raises an error
+        ([24, 64], [8, 1], {}),  # transformers takes other blocks
+        ([16, 64], [1, 1, 2], {}),
+        ([16, 64], [0, 1], {}),
+        ([16], [4, 1], {}),
+        ([16, 64], [2, 1], {"quantization_config": {"quant_method": "fbgemm_fp8"}}),
+        ([16, 64], [2, 1], {"quantization_config": {"quant_method": "compressed-tensors"}}),
+        ([16, 64], [2, 1], {"quantization_config": None}),
+        ([16, 64], [2, 1], {"dtype": "int8"}),
+    ],
+)
+def test_other_scales_are_refused(
+    etstream: Etstream, tmp_path: Path, block_size: list[int], shape: list[int], config: dict[str, object]
+) -> None:
+    quantised_folder(tmp_path / "fp8", random.Random(1), block_size, lambda *_: shape, **config)
+    for options in (["--dtype", "bf16"], ["--map", "llama"]):
+        outcome = etstream.attempt("ptd", tmp_path / "fp8", *options, "-o", tmp_path / "never")
+        assert outcome.code == 1 and "does not apply" in outcome.stderr
 
 
 def test_memory_does_not_grow_with_the_checkpoint(etstream: Etstream, tmp_path: Path) -> None:

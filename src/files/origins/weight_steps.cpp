@@ -16,6 +16,7 @@
 #include "formats/tensor/batch_norm.h"
 #include "formats/tensor/converted_floats.h"
 #include "formats/tensor/dimensions.h"
+#include "formats/tensor/scaled_floats.h"
 #include "formats/tensor/strided_source.h"
 
 namespace etstream {

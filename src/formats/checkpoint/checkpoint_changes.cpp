@@ -87,8 +87,9 @@ Result<void> convert(Checkpoint& checkpoint, const std::vector<DtypeRule>& rules
       });
       return rule == rules.rend() || rule->type == tensor.layout->scalar_type ? nullptr : &*rule;
     };
-    ETSTREAM_TRY(
-        refuse_quantised(checkpoint, [&](const auto& tensor) { return rule_of(tensor) != nullptr; }));
+    ETSTREAM_ASSIGN(auto scaled,
+                    apply_scales(checkpoint, [&](const auto& tensor) { return rule_of(tensor) != nullptr; }));
+    if (scaled) checkpoint = std::move(*scaled);
     // Tensors that share their bytes share the converted ones too.
     std::map<std::tuple<SourcePlace, ScalarType, ScalarType>, ByteSource> converted;
     for (CheckpointTensor& tensor : checkpoint.tensors) {

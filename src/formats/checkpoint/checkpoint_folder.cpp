@@ -12,10 +12,13 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/packed_file.h"
+#include "etstream/tensor.h"
 #include "flatbuffer/json/json_reader.h"
 #include "formats/checkpoint/set_place.h"
 #include "formats/checkpoint/weight_file.h"
 #include "formats/gguf/gguf.h"
+#include "formats/tensor/converted_floats.h"
+#include "formats/tensor/scaled_floats.h"
 
 namespace etstream {
 namespace {
@@ -28,7 +31,15 @@ Result<bool> read_quantisation(JsonReader& json, std::string_view key, ModelConf
   const bool is_quantisation = key == "quantization_config" || key == "compression_config";
   if (!is_quantisation || json.next().kind != Kind::kObject) return false;
   ETSTREAM_TRY(json.members([&](std::string_view inner) -> Result<void> {
+    if (inner == "weight_block_size" && json.next().kind == Kind::kArray) {
+      out.block_size.clear();
+      return json.elements([&]() -> Result<void> {
+        out.block_size.push_back(json.take().integer);
+        return {};
+      });
+    }
     const JsonTape::Value value = json.take();
+    if (inner == "weight_block_size" && value.kind == Kind::kNull) out.block_size.clear();
     if (out.quantised_by.empty()) out.quantised_by = "no quant_method";
     if (inner == "quant_method" && value.kind == Kind::kString) out.quantised_by = value.string;
     return {};
@@ -54,6 +65,7 @@ Result<void> read_members(JsonReader& json, ModelConfig& out) {
     if (value.kind == Kind::kString) {
       if (key == "model_type") out.model_type = value.string;
       if (key == "transformers_weights") out.weights = value.string;
+      if (key == "dtype" || (key == "torch_dtype" && out.type.empty())) out.type = value.string;
     }
     if (value.kind != Kind::kInteger || value.integer <= 0 || value.integer > INT32_MAX) return {};
     const auto number = static_cast<std::uint32_t>(value.integer);
@@ -131,9 +143,68 @@ constexpr ScaledNames kScaledNames[] = {
     {"_qdata", "_scale"},
 };
 
+/// The quant_method whose scales are applied, as Fp8Dequantize of transformers does, and the end of their
+/// names.
+constexpr std::string_view kFp8 = "fp8";
+constexpr std::string_view kFp8Scales = "_scale_inv";
+
+bool is_plain_float(ScalarType type) { return is_floating_point(type) && item_size(type) > 1; }
 bool is_plain_float(const CheckpointTensor& tensor) {
-  return tensor.layout && is_floating_point(tensor.layout->scalar_type) &&
-         item_size(tensor.layout->scalar_type) > 1;
+  return tensor.layout && is_plain_float(tensor.layout->scalar_type);
+}
+
+/// Returns the sizes of the blocks that have a scale each; nothing for scales that do not fit. transformers
+/// divides a matrix evenly among its scales, which is wrong where config.json says another size.
+std::optional<MatrixBlocks> blocks_of(const TensorLayout& weight, const TensorLayout& scales,
+                                      const std::vector<std::int64_t>& block_size) {
+  const auto is_row_by_row = [](const TensorLayout& layout) {
+    return layout.dim_order == contiguous_dim_order(layout.sizes.size());
+  };
+  const bool is_one = std::ranges::all_of(scales.sizes, [](std::int32_t size) { return size == 1; });
+  const std::vector<std::int32_t> counts = is_one ? std::vector{1, 1} : scales.sizes;
+  if (weight.sizes.size() != 2 || counts.size() != 2) return std::nullopt;
+  if (!is_row_by_row(weight) || !is_row_by_row(scales)) return std::nullopt;
+  std::uint64_t blocks[2];
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (counts[i] < 1 || weight.sizes[i] % counts[i] != 0) return std::nullopt;
+    const std::int64_t size = weight.sizes[i] / counts[i];
+    const std::int64_t told = block_size.size() == 2 ? block_size[i] : 0;
+    const bool fits = is_one || block_size.empty() || size == told || (counts[i] == 1 && size < told);
+    if (!fits) return std::nullopt;
+    blocks[i] = static_cast<std::uint64_t>(size);
+  }
+  return MatrixBlocks{static_cast<std::uint64_t>(weight.sizes[1]), blocks[0], blocks[1]};
+}
+
+/// Returns the type that a model in `folder` has where config.json has none: that of the first tensor, by
+/// name, in the first file.
+std::string type_of_first(const Checkpoint& checkpoint, const std::string& folder) {
+  const CheckpointTensor* first = nullptr;
+  std::string file;
+  for (const CheckpointTensor& tensor : checkpoint.tensors) {
+    const std::string path = tensor.data.name();
+    if (file.empty() && folder_of(path) == folder) file = path;
+    if (path == file && is_plain_float(tensor) && (!first || tensor.name < first->name)) first = &tensor;
+  }
+  return first ? std::string(name_of(first->layout->scalar_type)) : "";
+}
+
+/// Multiplies a weight by its scales, if they are as transformers takes them. It computes in float32.
+Result<bool> scale(CheckpointTensor& weight, const ModelConfig& config) {
+  const CheckpointTensor& scales = *weight.own_scales;
+  const auto type = find_scalar_type(config.type);
+  const auto blocks = blocks_of(*weight.layout, *scales.layout, config.block_size);
+  if (config.quantised_by != kFp8 || !type || !is_plain_float(*type) || !blocks) return false;
+  constexpr ScalarType kFloat = ScalarType::kFloat32;
+  ETSTREAM_ASSIGN(ByteSource floats, convert_floats(weight.data, weight.layout->scalar_type, kFloat));
+  ETSTREAM_ASSIGN(ByteSource factors, convert_floats(scales.data, scales.layout->scalar_type, kFloat));
+  floats = scale_blocks(std::move(floats), std::move(factors), *blocks);
+  ETSTREAM_ASSIGN(weight.data, convert_floats(std::move(floats), kFloat, *type));
+  weight.layout->scalar_type = *type;
+  weight.type = name_of(*type);
+  weight.scales = {};
+  weight.own_scales = nullptr;
+  return true;
 }
 
 }  // namespace
@@ -151,30 +222,69 @@ void note_scales(std::vector<CheckpointTensor>& tensors) {
           tensor.name.substr(0, tensor.name.size() - ends.scales.size()).append(ends.numbers);
       auto found = std::ranges::lower_bound(numbers, name, {}, &decltype(numbers)::value_type::first);
       for (; found != numbers.end() && found->first == name; ++found) {
-        found->second->scales = tensor.scales = ends.scales;
+        CheckpointTensor& scaled = *found->second;
+        scaled.scales = tensor.scales = ends.scales;
+        const bool is_fp8 = ends.scales == kFp8Scales && name.ends_with("weight") && is_plain_float(tensor) &&
+                            scaled.layout && is_floating_point(scaled.layout->scalar_type);
+        if (is_fp8 && !scaled.own_scales) scaled.own_scales = std::make_shared<CheckpointTensor>(tensor);
       }
     }
   }
+}
+
+Result<std::optional<Checkpoint>> apply_scales(const Checkpoint& checkpoint,
+                                               const std::function<bool(const CheckpointTensor&)>& concerns) {
+  std::optional<Checkpoint> out;
+  std::map<std::string, ModelConfig> configs;  // by folder
+  std::set<SourcePlace> taken;
+  std::set<std::string> inputs;  // the names of scales of activations
+  for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
+    const CheckpointTensor& weight = checkpoint.tensors[i];
+    if (!weight.own_scales || (!concerns(weight) && !concerns(*weight.own_scales))) continue;
+    const auto [config, is_new] = configs.try_emplace(folder_of(weight.data.name()));
+    if (is_new) {
+      ETSTREAM_ASSIGN(config->second, read_model_config(config->first));
+      if (config->second.type.empty()) config->second.type = type_of_first(checkpoint, config->first);
+    }
+    CheckpointTensor scaled = weight;
+    ETSTREAM_ASSIGN(const bool is_scaled, scale(scaled, config->second));
+    if (!is_scaled) continue;
+    if (!out) out = checkpoint;
+    out->tensors[i] = std::move(scaled);
+    taken.insert(weight.own_scales->data.place());
+    inputs.insert(weight.name.substr(0, weight.name.rfind('.') + 1).append("activation_scale"));
+  }
+  if (out) {
+    std::erase_if(out->tensors, [&](const CheckpointTensor& tensor) {
+      return (tensor.scales == kFp8Scales && taken.contains(tensor.data.place())) ||
+             inputs.contains(tensor.name);
+    });
+  }
+  ETSTREAM_TRY(refuse_quantised(out ? *out : checkpoint, concerns));
+  return out;
 }
 
 Result<void> refuse_quantised(const Checkpoint& checkpoint,
                               const std::function<bool(const CheckpointTensor&)>& concerns) {
   const CheckpointTensor* scaled = nullptr;
   bool concerns_any = false;
+  bool concerns_bytes = false;
   bool has_scales = false;
   for (const CheckpointTensor& tensor : checkpoint.tensors) {
     has_scales = has_scales || !tensor.scales.empty();
     if (!concerns(tensor)) continue;
     concerns_any = true;
+    concerns_bytes = concerns_bytes || !tensor.layout || item_size(tensor.layout->scalar_type) == 1;
     if (!scaled && !tensor.scales.empty()) scaled = &tensor;
   }
-  if (!scaled && (has_scales || !concerns_any)) return {};
+  if (!scaled && !concerns_bytes && (has_scales || !concerns_any)) return {};
   std::set<std::string> folders;
   for (const std::string& file : checkpoint.files) folders.insert(folder_of(file));
   std::optional<Error> error;
   for (const std::string& folder : folders) {
     ETSTREAM_ASSIGN(const ModelConfig config, read_model_config(folder));
-    if (config.quantised_by.empty() || error) continue;
+    const bool is_about = config.quantised_by == kFp8 ? !scaled && concerns_bytes : scaled || !has_scales;
+    if (config.quantised_by.empty() || error || !is_about) continue;
     error = error_in(ErrorCode::kUnsupported, config.path,
                      "says that the weights are quantised by {}, and etstream does not apply their scales",
                      quote(config.quantised_by));

@@ -35,6 +35,9 @@ struct ModelConfig {
   /// "num_attention_heads"; nothing if the file does not say.
   std::optional<std::uint32_t> head_dim;
   std::string quantised_by;  // "quant_method" of "quantization_config": "fp8"; "" where there is none
+  /// "weight_block_size", whose default is that of transformers; empty for null.
+  std::vector<std::int64_t> block_size = {128, 128};
+  std::string type;  // "dtype" or "torch_dtype" of the model: "bfloat16"; "" where there is none
 };
 
 /// Reads `folder`config.json, if it exists; `folder` ends with '/' or is "". Errors: kCorrupt for a file that
@@ -43,9 +46,15 @@ struct ModelConfig {
 
 /// Notes the scales of quantised numbers, by the names of tensors: see CheckpointTensor::scales.
 void note_scales(std::vector<CheckpointTensor>& tensors);
+/// Returns the checkpoint in which weights of FP8 that `concerns` is true for, or for their scales, have
+/// become the products with these, as transformers 5 computes them, in the type of the model; their scales
+/// are taken out. Returns nothing if there are none. Errors: those of refuse_quantised() for the other
+/// tensors.
+[[nodiscard]] Result<std::optional<Checkpoint>> apply_scales(
+    const Checkpoint& checkpoint, const std::function<bool(const CheckpointTensor&)>& concerns);
 /// Refuses tensors that are nothing without their scales, among those that `concerns` is true for: those with
-/// noted scales, and, if none are noted, all where config.json beside a file says that it is quantised.
-/// Error: kUnsupported; those of reading config.json.
+/// noted scales, and, if none are noted, all where config.json beside a file says that it is quantised; if it
+/// says by FP8, all with elements of a byte. Error: kUnsupported; those of reading config.json.
 [[nodiscard]] Result<void> refuse_quantised(const Checkpoint& checkpoint,
                                             const std::function<bool(const CheckpointTensor&)>& concerns);
 

@@ -58,13 +58,13 @@ constexpr std::string_view kNumbers =
     " rope_scaling.partial_rotary_factor rope_scaling.rope_theta ";
 constexpr std::string_view kObjects = " rope_scaling rope_parameters ";
 /// Members that change no logits. max_window_layers says nothing without use_sliding_window, and the tensors
-/// say whether embeddings are tied.
+/// say whether embeddings are tied. Scales of quantization_config are applied by then, or refused.
 constexpr std::string_view kOthers =
     " _attn_implementation _commit_hash _name_or_path architectures attention_dropout attn_implementation"
     " bos_token_id chunk_size_feed_forward dtype eos_token_id id2label initializer_range is_encoder_decoder"
     " label2id max_window_layers name_or_path num_labels output_attentions output_hidden_states pad_token_id"
-    " pretraining_tp problem_type return_dict tie_word_embeddings torch_dtype transformers_version"
-    " transformers_weights use_cache ";
+    " pretraining_tp problem_type quantization_config return_dict tie_word_embeddings torch_dtype"
+    " transformers_version transformers_weights use_cache ";
 
 /// Returns the kind that a member's value has to be of: kNull for one that changes nothing, nothing for one
 /// that is not known.

@@ -4,11 +4,8 @@
 // order of torch 2.13 and ExecuTorch 1.5.1, so that the bits are theirs.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <vector>
-
-#include "etstream/byte_source.h"
 
 namespace etstream {
 
@@ -34,10 +31,5 @@ struct BatchNorm {
 [[nodiscard]] std::vector<float> weights_of(const BatchNorm& norm);
 /// Returns the bias of that convolution.
 [[nodiscard]] std::vector<float> bias_of(const BatchNorm& norm);
-
-/// Returns `floats`, which are float32, times the factors of their channels, as they are read. A channel has
-/// `inner` elements one after another, and the next channel follows; behind the last one, the first begins
-/// again. A read takes 64 KiB of memory.
-[[nodiscard]] ByteSource scale_channels(ByteSource floats, std::vector<float> factors, std::uint64_t inner);
 
 }  // namespace etstream

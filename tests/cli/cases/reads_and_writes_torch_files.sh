@@ -49,6 +49,14 @@ checkpoint scaled.safetensors '{"w.weight":{"dtype":"F8_E4M3","shape":[4],"data_
 try etstream ptd scaled.safetensors -o scaled.ptd
 try etstream ptd scaled.safetensors --dtype bf16 --only w.weight -o never
 try etstream ptd scaled.safetensors --map llama -o never
+mkdir fp8
+checkpoint fp8/model.safetensors '{"w.weight":{"dtype":"F8_E4M3","shape":[2,2],"data_offsets":[0,4]},"w.weight_scale_inv":{"dtype":"F32","shape":[2,1],"data_offsets":[4,12]},"v.weight":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[12,13]}}' '0808   ?   @8'
+for block in '[2,2]' '[1,2]'; do
+  echo '{"dtype":"float32","quantization_config":{"quant_method":"fp8","weight_block_size":'"$block"'}}' >fp8/config.json
+  try etstream ptd fp8 --dtype f64 --only w.weight -o fp8.ptd
+done
+try etstream ptd fp8 --dtype v.weight=f64 -o never
+etstream extract fp8.ptd --tensor w.weight -o - | od -An -tfD
 printf '\x80\x04\x95\0\0\0\0\0\0\0\0.' >plain.pth
 try etstream verify plain.pth
 cp out.pth damaged.pth

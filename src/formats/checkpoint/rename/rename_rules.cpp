@@ -46,9 +46,6 @@ class Renaming {
 
   Result<RenameReport> run() {
     ETSTREAM_TRY(check_models());
-    if (rules_.is_ready_made || std::ranges::any_of(rules_.rules, cuts)) {
-      ETSTREAM_TRY(refuse_quantised(checkpoint_, [](const auto&) { return true; }));
-    }
     RenameReport report;
     for (const CheckpointTensor& tensor : checkpoint_.tensors) {
       known_ = known_name(tensor);
@@ -72,15 +69,15 @@ class Renaming {
 
   std::vector<CheckpointTensor> take_tensors() { return std::move(out_); }
 
+  /// Returns whether a rule moves rows, which may then be apart from their scales.
+  static bool cuts(const RenameRule& rule) {
+    return rule.splits || std::ranges::any_of(rule.targets, &RenameTarget::interleave_rope);
+  }
+
  private:
   /// Returns the name that rules are for.
   std::string known_name(const CheckpointTensor& tensor) const {
     return rules_.is_ready_made ? name_without_wrappers(tensor.name) : tensor.name;
-  }
-
-  /// Returns whether a rule moves rows, which may then be apart from their scales.
-  static bool cuts(const RenameRule& rule) {
-    return rule.splits || std::ranges::any_of(rule.targets, &RenameTarget::interleave_rope);
   }
 
   /// Refuses rules that apply to nothing. Ready-made ones have to apply to a tensor of a layer, unless they
@@ -384,7 +381,12 @@ Result<RenameRules> RenameRules::open(const std::string& name_or_path) {
 Result<RenameReport> apply(const RenameRules& rules, Checkpoint& checkpoint, const RenameOptions& options) {
   return without_exceptions([&]() -> Result<RenameReport> {
     const RenameRuleSet none;
-    Renaming renaming(rules.set() ? *rules.set() : none, checkpoint, options);
+    const RenameRuleSet& set = rules.set() ? *rules.set() : none;
+    std::optional<Checkpoint> scaled;
+    if (set.is_ready_made || std::ranges::any_of(set.rules, Renaming::cuts)) {
+      ETSTREAM_ASSIGN(scaled, apply_scales(checkpoint, [](const auto&) { return true; }));
+    }
+    Renaming renaming(set, scaled ? *scaled : checkpoint, options);
     ETSTREAM_ASSIGN(RenameReport report, renaming.run());
     checkpoint.tensors = renaming.take_tensors();
     return report;

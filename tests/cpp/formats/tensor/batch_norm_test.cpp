@@ -7,12 +7,7 @@
 
 #include <bit>
 #include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
 #include <vector>
-
-#include "test_sources.h"
 
 namespace etstream::batch_norm_test {
 namespace {
@@ -44,47 +39,6 @@ TEST_CASE("weights before a batch norm get its factors, and the bias what is lef
 TEST_CASE("a batch norm as a convolution is computed in float64") {
   CHECK(bits_of(weights_of(norm())) == Bits{0x4017ffea, 0xbfba7c9b, 0xbffc7201});
   CHECK(bits_of(bias_of(norm())) == Bits{0x4049fffa, 0x4069d3e5, 0x3ff0e401});
-}
-
-TEST_CASE("each channel is multiplied by its factor, whichever part is read") {
-  std::vector<float> floats;
-  for (int i = 0; i < 24; ++i) floats.push_back(static_cast<float>(i));
-  const auto bytes = std::as_bytes(std::span(floats));
-  const ByteSource scaled =
-      scale_channels(ByteSource::owned({bytes.begin(), bytes.end()}), {1.0F, 10.0F, -1.0F}, 4);
-  std::vector<float> expected;
-  for (int i = 0; i < 24; ++i) {
-    const float factors[] = {1.0F, 10.0F, -1.0F};
-    expected.push_back(static_cast<float>(i) * factors[i / 4 % 3]);
-  }
-  const std::string whole = text_of(scaled);
-  CHECK((whole == text_of(std::as_bytes(std::span(expected)))));
-  for (std::size_t offset = 0; offset < whole.size(); ++offset) {
-    for (std::size_t size = 1; offset + size <= whole.size(); ++size) {
-      std::string part(size, '\0');
-      REQUIRE(scaled.read_at(offset, std::as_writable_bytes(std::span(part))));
-      REQUIRE((part == whole.substr(offset, size)));
-    }
-  }
-}
-
-TEST_CASE("more elements than are read at once have the factors of their channels") {
-  constexpr std::size_t kCount = 40000;
-  const std::vector<float> ones(kCount, 1.0F);
-  const auto bytes = std::as_bytes(std::span(ones));
-  const ByteSource scaled = scale_channels(ByteSource::owned({bytes.begin(), bytes.end()}), {2.0F, 3.0F}, 7);
-  std::vector<float> found(kCount);
-  REQUIRE(scaled.read_at(0, std::as_writable_bytes(std::span(found))));
-  bool are_right = true;
-  for (std::size_t i = 0; i < kCount; ++i)
-    are_right = are_right && found[i] == (i / 7 % 2 == 0 ? 2.0F : 3.0F);
-  CHECK(are_right);
-}
-
-TEST_CASE("what scaled channels no longer need is dropped from what they are made of") {
-  const auto storage = std::make_shared<RecordingStorage>(64);
-  scale_channels(ByteSource(storage), {2.0F}, 1).drop_pages(8, 16);
-  CHECK((storage->forgotten() == RecordingStorage::Ranges{{8, 16}}));
 }
 
 }  // namespace
