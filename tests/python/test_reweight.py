@@ -319,6 +319,15 @@ def test_weights_that_do_not_fit_are_refused(program: Path, old: Weights, new: W
     assert names_in(tmp_path) == []
 
 
+def test_scales_beside_new_weights_are_not_left_out(program: Path, old: Weights, tmp_path: Path) -> None:
+    quantised = {name: etstream.Tensor("float8_e4m3fn", list(one.shape), bytes(one.size)) for name, one in old.items()}
+    named = {f"{name}.weight": one for name, one in quantised.items()}
+    scales = {f"{name}.weight_scale_inv": np.ones([1, 1], np.float32) for name in old}
+    new = saved(named | scales, tmp_path / "new.safetensors")  # type: ignore[arg-type]
+    with pytest.raises(etstream.UnsupportedError, match="'layers.0.weight' has a scale beside it"):
+        etstream.plan_reweighting(program, was={f"{name}.weight": one for name, one in old.items()}, now=new)
+
+
 def test_files_of_other_kinds_are_refused(program: Path, old: Weights, moved_out: list[Path], tmp_path: Path) -> None:
     weights = saved(old, tmp_path / "w.safetensors")
     calls: list[Callable[[], object]] = [

@@ -224,6 +224,12 @@ class Reweighter {
       return error_in(ErrorCode::kInvalidArgument, file, "tensor {}: expected {}, found {}", quote(was.name),
                       describe(*was.layout), describe(*is.layout));
     }
+    if (!is.scales.empty() || !was.scales.empty()) {
+      return with_advice(error_in(ErrorCode::kUnsupported, file,
+                                  "tensor {} has a scale beside it, which is not applied when it becomes {}",
+                                  quote(was.name), name_of(type)),
+                         {"save the model dequantised first"});
+    }
     if (!needs_type_.contains(tensor)) return &*out;
     ETSTREAM_ASSIGN(out->data, convert_floats(is.data, is.layout->scalar_type, type));
     out->layout->scalar_type = type;
