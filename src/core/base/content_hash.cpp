@@ -31,10 +31,4 @@ ContentHash ContentHasher::hash() const noexcept {
   return out;
 }
 
-std::string hex(const ContentHash& hash) {
-  std::string out;
-  for (const std::byte byte : hash) out += text("{:02x}", std::to_integer<unsigned>(byte));
-  return out;
-}
-
 }  // namespace etstream

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "core/base/text.h"
 #include "etstream/content_hash.h"
 
 namespace etstream {
@@ -31,6 +32,10 @@ class ContentHasher {
 };
 
 /// Returns a hash as 32 hexadecimal digits.
-[[nodiscard]] std::string hex(const ContentHash& hash);
+[[nodiscard]] inline std::string hex(const ContentHash& hash) {
+  std::string out;
+  for (const std::byte byte : hash) out += text("{:02x}", std::to_integer<unsigned>(byte));
+  return out;
+}
 
 }  // namespace etstream
