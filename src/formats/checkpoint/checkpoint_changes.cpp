@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <span>
 #include <tuple>
 
 #include "core/base/glob.h"
@@ -110,8 +111,9 @@ Result<void> convert(Checkpoint& checkpoint, const std::vector<DtypeRule>& rules
 
 Result<Checkpoint> join(std::vector<Checkpoint> checkpoints) {
   return without_exceptions([&]() -> Result<Checkpoint> {
-    Checkpoint out;
-    for (Checkpoint& checkpoint : checkpoints) {
+    // Without a copy of the first, which is mostly the only one.
+    Checkpoint out = checkpoints.empty() ? Checkpoint() : std::move(checkpoints.front());
+    for (Checkpoint& checkpoint : std::span(checkpoints).subspan(checkpoints.empty() ? 0 : 1)) {
       std::ranges::move(checkpoint.files, std::back_inserter(out.files));
       std::ranges::move(checkpoint.tensors, std::back_inserter(out.tensors));
     }

@@ -210,6 +210,11 @@ Result<bool> scale(CheckpointTensor& weight, const ModelConfig& config) {
 }  // namespace
 
 void note_scales(std::vector<CheckpointTensor>& tensors) {
+  const auto may_be_scales = [](const CheckpointTensor& tensor) {
+    return std::ranges::any_of(kScaledNames,
+                               [&](const ScaledNames& ends) { return tensor.name.ends_with(ends.scales); });
+  };
+  if (std::ranges::none_of(tensors, may_be_scales)) return;
   std::vector<std::pair<std::string_view, CheckpointTensor*>> numbers;  // by name
   for (CheckpointTensor& tensor : tensors) {
     if (!is_plain_float(tensor)) numbers.emplace_back(tensor.name, &tensor);
