@@ -65,6 +65,9 @@ void check_limits(std::vector<std::string> command, const PeakMemory& peak, std:
   CHECK(fits("--max-disk", size));
 }
 
+/// The place of elements in the second row of 1 KiB, which other orders of dimensions and rows move.
+constexpr std::uint64_t kMoved = 1024 + 4;
+
 /// A folder for large files that is removed with the object.
 class LargeFiles {
  public:
@@ -112,8 +115,8 @@ class LargeFiles {
     return program;
   }
 
-  /// Makes a program whose one constant has so many rows of 1 KiB: a hole, but for its first bytes, which
-  /// these are.
+  /// Makes a program whose one constant has so many rows of 1 KiB: a hole, but for two elements, of whose
+  /// bytes these are the first.
   [[nodiscard]] std::string sparse_constant(std::uint64_t rows, const std::string& bytes) const {
     constexpr std::uint64_t kRow = 1024;
     std::ofstream(path("rows.bin")) << std::string(3 * kRow, '\0');
@@ -134,17 +137,17 @@ class LargeFiles {
     stretch_segment(program, base + rows * kRow);
     const auto count = static_cast<std::uint32_t>(rows);
     put(program, sizes, std::string(reinterpret_cast<const char*>(&count), sizeof(count)));
-    put(program, base, bytes);
+    put(program, base + kMoved, bytes + "both");
     return program;
   }
 
-  /// Makes a checkpoint of a tensor with so many rows of 1 KiB: a hole, but for its first bytes.
+  /// Makes a checkpoint of a tensor with so many rows of 1 KiB: a hole, but for two elements.
   [[nodiscard]] std::string sparse_rows(const std::string& name, std::uint64_t rows,
                                         const std::string& bytes) const {
     const std::uint64_t size = rows * 1024;
     std::string checkpoint = path(name);
     fs::rename(write_checkpoint({{"weight", size}}), checkpoint);
-    put(checkpoint, fs::file_size(checkpoint) - size, bytes);
+    put(checkpoint, fs::file_size(checkpoint) - size + kMoved, bytes + "both");
     return checkpoint;
   }
 

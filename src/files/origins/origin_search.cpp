@@ -448,21 +448,22 @@ Result<std::optional<WeightPiece>> OriginSearch::scales_in(const WeightPayload& 
   return same ? std::move(own) : none;
 }
 
-Result<void> OriginSearch::add_if_same(const WeightPayload& payload, const WeightPayload* scales,
-                                       std::uint64_t at, TensorSteps steps,
-                                       std::vector<WeightPiece>& out) const {
+Result<std::uint64_t> OriginSearch::add_if_same(const WeightPayload& payload, const WeightPayload* scales,
+                                                std::uint64_t at, TensorSteps steps,
+                                                std::vector<WeightPiece>& out) const {
   const auto made = take_steps(tensors_, steps);
   const auto place = made ? payload.data.slice(at, made->size()) : made.error();
-  const auto same = place ? same_bytes(*made, *place) : place.error();
-  if (!same && same.error().code != ErrorCode::kInvalidArgument) return same.error();
-  if (!same || !*same) return {};
+  const auto different = place ? first_difference(*made, *place) : place.error();
+  if (!different && different.error().code != ErrorCode::kInvalidArgument) return different.error();
+  if (!different) return std::uint64_t{0};
+  if (*different) return **different;
   WeightPiece piece{at, made->size(), std::move(steps)};
   if (scales != nullptr) {
     ETSTREAM_ASSIGN(const auto own, scales_in(*scales, payload, piece));
-    if (!own) return {};
+    if (!own) return piece.size;
   }
   out.push_back(std::move(piece));
-  return {};
+  return out.back().size;
 }
 
 Result<void> OriginSearch::find_whole(const WeightPayload& payload, const WeightPayload* scales,
@@ -471,10 +472,10 @@ Result<void> OriginSearch::find_whole(const WeightPayload& payload, const Weight
   ETSTREAM_ASSIGN(const std::uint64_t bytes, probe(payload.data, true));
   const auto same = known->with_probe(bytes);
   for (const KnownWay& each : same) {
+    TensorSteps way{each.tensor, std::move(ways(each.tensor, wanted)[each.way])};
+    ETSTREAM_ASSIGN(const std::uint64_t compared, add_if_same(payload, scales, 0, std::move(way), out));
     // Others that begin like it may be as long.
-    if (&each != &same.front()) ETSTREAM_TRY(budget_.spend(payload.data.size()));
-    ETSTREAM_TRY(
-        add_if_same(payload, scales, 0, {each.tensor, std::move(ways(each.tensor, wanted)[each.way])}, out));
+    if (&each != &same.front()) ETSTREAM_TRY(budget_.spend(compared));
   }
   return {};
 }
@@ -498,8 +499,9 @@ Result<void> OriginSearch::find_with_norm(const WeightPayload& payload, const We
       const auto found = made ? probe(*made, true) : made.error();
       if (!found && found.error().code != ErrorCode::kInvalidArgument) return found.error();
       if (!found || *found != bytes) continue;
-      if (!out.empty()) ETSTREAM_TRY(budget_.spend(payload.data.size()));
-      ETSTREAM_TRY(add_if_same(payload, scales, 0, std::move(way), out));
+      const bool is_first = out.empty();
+      ETSTREAM_ASSIGN(const std::uint64_t compared, add_if_same(payload, scales, 0, std::move(way), out));
+      if (!is_first) ETSTREAM_TRY(budget_.spend(compared));
     }
   }
   return {};

@@ -58,10 +58,11 @@ class OriginSearch {
                                                 std::uint64_t channels) const;
 
   /// Adds the steps to `out` if they give the bytes of `payload` from `at` on, and those of its `scales`
-  /// unless null. Steps that a tensor does not allow give none. Error: that of reading.
-  [[nodiscard]] Result<void> add_if_same(const WeightPayload& payload, const WeightPayload* scales,
-                                         std::uint64_t at, TensorSteps steps,
-                                         std::vector<WeightPiece>& out) const;
+  /// unless null. Steps that a tensor does not allow give none. Returns how many bytes were compared and are
+  /// the same. Error: that of reading.
+  [[nodiscard]] Result<std::uint64_t> add_if_same(const WeightPayload& payload, const WeightPayload* scales,
+                                                  std::uint64_t at, TensorSteps steps,
+                                                  std::vector<WeightPiece>& out) const;
 
   /// Returns the scales of `piece`, which is of `integers`, if they are at their place in `scales`.
   [[nodiscard]] Result<std::optional<WeightPiece>> scales_in(const WeightPayload& scales,
