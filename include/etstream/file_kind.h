@@ -7,10 +7,13 @@
 //   std::puts(std::string(etstream::describe(*kind)).c_str());
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "etstream/byte_source.h"
 #include "etstream/export.h"
+#include "etstream/file_plan.h"
 #include "etstream/result.h"
 
 namespace etstream {
@@ -34,6 +37,14 @@ enum class FileKind {
 /// safetensors file is detected from its header, which follows a length below 2^32 that can't be mistaken for
 /// an identifier. Error: kUnsupported, naming what was found, as "an HTML page".
 [[nodiscard]] ETSTREAM_EXPORT Result<FileKind> file_kind(const ByteSource& file);
+
+/// Returns the kind that the ending of a path says, with .etz left out: .pte, .ptd, .safetensors, .gguf, .pth
+/// or .ptn. Returns nothing for other endings, which may be those of any file.
+[[nodiscard]] ETSTREAM_EXPORT std::optional<FileKind> kind_of_ending(std::string_view path) noexcept;
+
+/// Checks that a plan is not written under the ending of another kind of file: tensor data as
+/// "w.safetensors". Reads at most the first 512 bytes of the file. Error: kInvalidArgument.
+[[nodiscard]] ETSTREAM_EXPORT Result<void> check_ending(const FilePlan& plan, const std::string& path);
 
 /// Returns whether a file begins like an object in JSON, and is of no binary format. Binary formats begin
 /// with a length or an offset, whose bytes may also spell white space and a brace. Errors: kUnsupported for a

@@ -31,9 +31,10 @@ struct ProgramInputOptions {
 };
 
 /// Plans the program in `file`, or the one that it describes in JSON, with these changes. Verifies it: before
-/// planning a program, or after all changes to a described one. Errors: those of require_sound(),
-/// ProgramFile::open(), read_program_json() and plan(ProgramFile); kInvalidArgument if `segments_from` is
-/// given for a program that is no JSON.
+/// planning a program, or after all changes to a described one. Moves constants from the flatbuffer into a
+/// segment, where ExecuTorch 1.3 and later need them, unless options.as_of is an earlier release. Errors:
+/// those of require_sound(), ProgramFile::open(), read_program_json() and plan(ProgramFile); kInvalidArgument
+/// if `segments_from` is given for a program that is no JSON.
 [[nodiscard]] ETSTREAM_EXPORT Result<ProgramPlan> plan_program_input(const ByteSource& file,
                                                                      const ProgramInputOptions& input,
                                                                      const ProgramChanges& changes,

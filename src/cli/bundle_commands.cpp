@@ -147,7 +147,7 @@ void add_bundle_command(CLI::App& app, ChosenCommand& chosen) {
   add_metadata_option(command, arguments.metadata);
   add_as_of(command, arguments.as_of);
   add_flatbuffers(command, arguments.vtables);
-  add_output_flags(command, arguments);
+  add_common_options(command, arguments);
 }
 
 void add_convert_command(CLI::App& app, ChosenCommand& chosen) {
@@ -158,7 +158,7 @@ void add_convert_command(CLI::App& app, ChosenCommand& chosen) {
   add_output_path(command, arguments, "The bundle", "OUT.bpte");
   add_format(command, "--to", arguments)->required();
   add_hash_flag(command, arguments);
-  add_output_flags(command, arguments);
+  add_common_options(command, arguments);
 }
 
 }  // namespace etstream::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/commands.h"
 
+#include "cli/help_page.h"
 #include "etstream/version.h"
 
 namespace etstream::cli {
@@ -10,6 +11,7 @@ std::unique_ptr<CLI::App> make_command_line(ChosenCommand& chosen) {
       "Writes ExecuTorch's files in one pass, with memory that does not grow with them.", "etstream");
   app->set_version_flag("--version", "etstream " ETSTREAM_VERSION);
   app->require_subcommand(0, 1);
+  app->formatter(std::make_shared<HelpPage>());  // of all subcommands too
   add_bundle_command(*app, chosen);
   add_compare_command(*app, chosen);
   add_compile_command(*app, chosen);

@@ -80,7 +80,7 @@ void add_compare_command(CLI::App& app, ChosenCommand& chosen) {
   add_number(command, "--case", arguments.options.test_case,
              "Compare only this test case, counted from 0 over all suites of its method");
   add_tolerances(command, arguments.atol, arguments.rtol);
-  command.add_flag("--json", arguments.json, "Report as JSON on standard output");
+  add_json(command, arguments.json);
 }
 
 }  // namespace etstream::cli

@@ -122,7 +122,7 @@ void add_diff_command(CLI::App& app, ChosenCommand& chosen) {
       ->check(tolerance());
   add_names_option(command, arguments.names);
   add_partial_option(command, arguments.partial);
-  command.add_flag("--json", arguments.json, "Report as JSON");
+  add_json(command, arguments.json);
 }
 
 }  // namespace etstream::cli

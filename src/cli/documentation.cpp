@@ -22,18 +22,6 @@ std::vector<WorkingCommand> working_commands(const CLI::App& app) {
   return out;
 }
 
-std::vector<std::string> names_of(const CLI::Option& option) {
-  std::vector<std::string> out;
-  for (const std::string& name : option.get_snames()) out.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) out.push_back("--" + name);
-  return out;
-}
-
-std::string value_of(const CLI::Option& option) {
-  if (option.nonpositional()) return option.get_items_expected_max() > 0 ? option.get_type_name() : "";
-  return option.get_name();
-}
-
 Completion completion_of(const CLI::Option& option) {
   const std::string value = value_of(option);
   if (value.empty() || value == kNumber || value == kName || value == kSize) return Completion::kNothing;
@@ -41,8 +29,6 @@ Completion completion_of(const CLI::Option& option) {
   if (value.find('|') != std::string::npos) return Completion::kChoices;
   return value == kFolder ? Completion::kFolders : Completion::kFiles;
 }
-
-bool is_help(const CLI::Option& option) { return option.check_lname("help"); }
 
 }  // namespace etstream::cli
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/help_page.h"
+
 namespace etstream::cli {
 
 /// A subcommand that does something by itself. In a group, its name has both words: "fat pack".
@@ -21,12 +23,7 @@ struct WorkingCommand {
 /// The kinds of words with which a shell can complete a value.
 enum class Completion { kNothing, kFiles, kFolders, kChoices, kSubcommands };
 
-/// Returns the names of an option: "-o", "--output"; none for an argument without a name.
-[[nodiscard]] std::vector<std::string> names_of(const CLI::Option& option);
-/// Returns the name of its value: "OUT.bpte", "one|other"; "" for a flag.
-[[nodiscard]] std::string value_of(const CLI::Option& option);
 [[nodiscard]] Completion completion_of(const CLI::Option& option);
-[[nodiscard]] bool is_help(const CLI::Option& option);
 
 [[nodiscard]] std::string manual_page(const CLI::App& app);
 /// Returns a section for each subcommand, between the comments `<!-- NAME -->` and `<!-- end -->`.

@@ -21,15 +21,13 @@
 namespace etstream::cli {
 namespace {
 
-struct EmbedArguments : WriteOptions {
+struct EmbedArguments : CommonOptions {
   std::string file;
   std::vector<std::string> outputs;
   std::string target;
   std::string symbol;
   std::string section;
   std::optional<std::uint32_t> alignment;
-  bool dry_run = false;
-  bool json = false;
 };
 
 void print_report(const EmbedArguments& arguments, const EmbeddedFile& file, std::uint64_t needed,
@@ -103,9 +101,7 @@ void add_embed_command(CLI::App& app, ChosenCommand& chosen) {
   add_alignment(command, "--align", arguments.alignment,
                 "Begin them at a multiple of this size, a power of two; by default what the file was written "
                 "for");
-  command.add_flag("--dry-run", arguments.dry_run, "Write nothing: check all, and report");
-  add_write_options(command, arguments);
-  command.add_flag("--json", arguments.json, "Report as JSON on standard output");
+  add_common_options(command, arguments);
 }
 
 }  // namespace etstream::cli

@@ -3,6 +3,7 @@
 // etstream extract FILE [--program OUT.pte] [--segment N -o OUT] [--delegate N [--part NAME] -o OUT]
 //                       [--tensor KEY -o OUT] [--cases DIR]
 #include <deque>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,11 +21,12 @@
 #include "etstream/native_package_file.h"
 #include "etstream/program.h"
 #include "present/print.h"
+#include "present/reports.h"
 
 namespace etstream::cli {
 namespace {
 
-struct ExtractArguments : WriteOptions {
+struct ExtractArguments : CommonOptions {
   std::string file;
   std::string program;
   std::optional<std::uint64_t> segment;
@@ -59,7 +61,19 @@ Result<void> extract_to(const ExtractArguments& arguments, const std::vector<Par
     };
     outputs.push_back({.path = arguments.cases, .write = write_cases});
   }
-  ETSTREAM_TRY(write_outputs(outputs, arguments));
+  ETSTREAM_TRY(arguments.dry_run ? check_outputs(outputs, arguments) : write_outputs(outputs, arguments));
+  if (arguments.json) {
+    auto report = nlohmann::ordered_json::array();
+    for (const Part& part : parts) {
+      report.push_back({{"output", part.path}, {"what", part.what}, {"size", part.source.size()}});
+    }
+    if (with_cases) {
+      report.push_back(
+          {{"output", arguments.cases}, {"what", "test cases"}, {"methods", bundle->suites().size()}});
+    }
+    print_json({{"outputs", std::move(report)}});
+    return {};
+  }
   for (const Part& part : parts) {
     say("{}: {}, {}\n", part.path, part.what, readable_size(part.source.size()));
   }
@@ -136,7 +150,7 @@ Result<void> extract_command(const ExtractArguments& arguments) {
   return extract_to(arguments, parts, &bundle);
 }
 
-void check_extract(const CLI::App& command, const ExtractArguments&) {
+void check_extract(const CLI::App& command, const ExtractArguments& arguments) {
   const bool needs_output =
       command.count("--segment") + command.count("--delegate") + command.count("--tensor") > 0;
   if (!needs_output && command.count("--program") + command.count("--cases") == 0) {
@@ -145,6 +159,7 @@ void check_extract(const CLI::App& command, const ExtractArguments&) {
   if (command.count("--output") > 0 && !needs_output) {
     throw CLI::RequiresError("--output", "--segment, --delegate or --tensor");
   }
+  check_report(arguments.json && !arguments.dry_run, {arguments.output, arguments.program});
 }
 
 }  // namespace
@@ -173,8 +188,8 @@ void add_extract_command(CLI::App& app, ChosenCommand& chosen) {
   auto* cases = add_option(command, "--cases", kFolder, arguments.cases,
                            "Write the test cases to this new folder, as bundle takes them");
   add_partial_option(command, arguments.partial);
-  add_limits(command, arguments).front()->excludes(cases);
-  command.add_flag("--no-sync", arguments.no_sync, "Leave what is written to the page cache, as cp does");
+  add_common_options(command, arguments);
+  command.get_option("--max-memory")->excludes(cases);
   segment->needs(output)->excludes(delegate);
   delegate->needs(output);
   tensor->needs(output)->excludes(program)->excludes(segment)->excludes(delegate)->excludes(cases);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // etstream fat pack NAME=FILE... -o OUT.fat, fat extract FILE NAME -o OUT
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,6 @@
 #include "core/base/try.h"
 #include "etstream/fat_container.h"
 #include "etstream/fat_container_file.h"
-#include "present/print.h"
 
 namespace etstream::cli {
 namespace {
@@ -38,10 +38,9 @@ Result<void> fat_pack(const FatPackArguments& arguments) {
   return show_or_write(planned, arguments, "payload", container.payloads.size());
 }
 
-struct FatExtractArguments : WriteOptions {
+struct FatExtractArguments : OutputOptions {
   std::string file;
   std::string name;
-  std::string output;
 };
 
 Result<void> fat_extract(const FatExtractArguments& arguments) {
@@ -52,9 +51,10 @@ Result<void> fat_extract(const FatExtractArguments& arguments) {
     return error_in(ErrorCode::kNotFound, arguments.file, "there is no payload {}; there are {}",
                     quote(arguments.name), names_text(container.payloads(), &FatPayload::name));
   }
-  ETSTREAM_TRY(write_output(plan_copy(payload->data, "payload"), arguments.output, arguments));
-  say("{}: payload {}, {}\n", arguments.output, quote(payload->name), readable_size(payload->data.size()));
-  return {};
+  return show_or_write(
+      plan_copy(payload->data, "payload"), arguments,
+      {{"output", arguments.output}, {"payload", payload->name}, {"size", payload->data.size()}},
+      text("payload {}, {}", quote(payload->name), readable_size(payload->data.size())));
 }
 
 void add_fat_pack(CLI::App& fat, ChosenCommand& chosen) {
@@ -70,18 +70,16 @@ void add_fat_pack(CLI::App& fat, ChosenCommand& chosen) {
   add_payload_alignment(command, arguments.alignment);
   command.add_flag("--no-dedup", arguments.no_dedup,
                    "Store every payload, even if others have equal bytes; payloads are then read only once");
-  add_output_flags(command, arguments);
+  add_common_options(command, arguments);
 }
 
 void add_fat_extract(CLI::App& fat, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<FatExtractArguments>(
-      fat, chosen, "extract", "Take a payload out of a fat container", fat_extract);
+      fat, chosen, "extract", "Take a payload out of a fat container", fat_extract, check_output);
   command.add_option("FILE", arguments.file, "A fat container")->required();
   command.add_option("NAME", arguments.name, "The payload's name")->required();
-  add_option(command, "-o,--output", "OUT", arguments.output,
-             "Write the payload to this file; - is standard output")
-      ->required();
-  add_write_options(command, arguments);
+  add_output_path(command, arguments, "The payload", "OUT");
+  add_common_options(command, arguments);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kLargestFile = std::numeric_limits<std::int32_t>::max();  // as offsets have 32 bits
 
-struct FlatcArguments : WriteOptions {
+struct FlatcArguments : CommonOptions {
   std::string schema;
   std::vector<std::string> include_folders;
   std::vector<std::string> inputs;
@@ -88,7 +88,6 @@ Result<std::vector<std::string>> output_paths(const FlatcArguments& arguments, c
     paths.push_back((fs::path(arguments.output) / fs::path(unpacked_name(input)).stem()).string() + '.' +
                     extension);
   }
-  ETSTREAM_TRY(check_apart(paths));
   return paths;
 }
 
@@ -189,7 +188,7 @@ void add_flatc_options(CLI::App& command, FlatcArguments& arguments, const std::
              "Write files named after the inputs to this folder, which is made if its name ends with /; or "
              "write this file; - is standard output")
       ->required();
-  command.add_flag("--no-sync", arguments.no_sync, "Leave the files in the page cache, as flatc does");
+  add_no_sync(command, arguments);
   const std::string nothing_else = "Accept this option, which flatc needs; no other output is made";
   command.add_flag(told, nothing_else);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cli/documentation.h"
+#include "cli/options.h"
 #include "core/base/text.h"
 #include "etstream/version.h"
 
@@ -119,9 +120,15 @@ std::string synopsis(const std::string& tool, const WorkingCommand& command) {
 std::string options(const CLI::App& app, bool subcommand) {
   std::string out;
   for (const CLI::Option* option : app.get_options()) {
-    if (subcommand && is_help(*option)) continue;
+    if (subcommand && (is_help(*option) || option->get_group() == kCommonGroup)) continue;
     out += text(".TP\n{}\n{}.\n", heading(*option, true), roff(option->get_description()));
   }
+  std::string common;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group() == kCommonGroup)
+      common += (common.empty() ? "" : ", ") + bold(option->get_name());
+  }
+  if (!common.empty()) out += text(".PP\nCommon options: {}.\n", common);
   return out;
 }
 
@@ -135,11 +142,16 @@ std::string manual_page(const CLI::App& app) {
     commands += text(".SS {}\n{}.\n{}", roff(app.get_name() + " " + command.name),
                      roff(command.app->get_description()), options(*command.app, true));
   }
+  std::string common;
+  for (const auto& [name, description] : kCommonOptions) {
+    common += text(".TP\n{}\n{}.\n", bold(name), roff(description));
+  }
   return text(
       ".\\\" SPDX-License-Identifier: BSD-3-Clause\n{}{} \\- write, check, show and take apart ExecuTorch's "
-      "files\n.SH SYNOPSIS\n.nh\n{}.hy\n.SH DESCRIPTION\n{}.SH OPTIONS\n{}.SH COMMANDS\n{}{}",
+      "files\n.SH SYNOPSIS\n.nh\n{}.hy\n.SH DESCRIPTION\n{}.SH OPTIONS\n{}.SS Of subcommands that write or "
+      "report\n{}.SH COMMANDS\n{}{}",
       ".TH ETSTREAM 1 \"\" \"etstream " ETSTREAM_VERSION "\" \"User Commands\"\n.SH NAME\n", app.get_name(),
-      synopses, kDescription, options(app, false), commands, kAfterCommands);
+      synopses, kDescription, options(app, false), common, commands, kAfterCommands);
 }
 
 }  // namespace etstream::cli

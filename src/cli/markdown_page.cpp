@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "cli/documentation.h"
+#include "cli/options.h"
 #include "core/base/text.h"
 
 namespace etstream::cli {
@@ -41,11 +42,20 @@ std::string markdown_page(const CLI::App& app) {
     out += text("<!-- {} -->\n## {}\n\n{}.\n\n    {} {}\n\n| option | |\n|---|---|\n", name, name,
                 command.app->get_description(), app.get_name(), synopsis(command));
     for (const CLI::Option* option : command.app->get_options()) {
-      if (!is_help(*option)) out += text("| {} | {} |\n", heading(*option), cell(option->get_description()));
+      if (is_help(*option) || option->get_group() == kCommonGroup) continue;
+      out += text("| {} | {} |\n", heading(*option), cell(option->get_description()));
     }
+    std::string common;
+    for (const CLI::Option* option : command.app->get_options()) {
+      if (option->get_group() == kCommonGroup)
+        common += text("{}`{}`", common.empty() ? "" : ", ", option->get_name());
+    }
+    if (!common.empty()) out += text("\n[Common options](#common-options): {}.\n", common);
     out += "\n<!-- end -->\n";
   }
-  return out;
+  out += "<!-- etstream common options -->\n## Common options\n\n| option | |\n|---|---|\n";
+  for (const auto& [name, description] : kCommonOptions) out += text("| `{}` | {} |\n", name, description);
+  return out + "\n<!-- end -->\n";
 }
 
 }  // namespace etstream::cli

@@ -22,7 +22,7 @@ std::string_view option_words(AdviceTerm term) {
     case AdviceTerm::kDelegatesInSegments:
       return "have the data of delegates in segments, which may be of any size (--delegates segments)";
     case AdviceTerm::kExtractConstants:
-      return "etstream pte --extract-constants";
+      return "etstream pte";
     case AdviceTerm::kGiveFileInFolder:
       return "give a file in it: a folder is taken only for a checkpoint";
     case AdviceTerm::kHeadDim:

@@ -27,6 +27,14 @@ void add_version(CLI::App& command, const std::string& name, const std::string& 
   command.add_option(name, set, description)->type_name("VERSION");
 }
 
+/// Puts an option into the section of common options, with the description that it has there.
+CLI::Option* common(CLI::Option* option) {
+  for (const auto& [name, description] : kCommonOptions) {
+    if (name.starts_with(option->get_name())) option->description(std::string(description));
+  }
+  return option->group(kCommonGroup);
+}
+
 }  // namespace
 
 CLI::Validator no_empty_value(const std::string& type) {
@@ -67,18 +75,18 @@ CLI::Validator tolerance() {
 std::array<CLI::Option*, 2> add_tolerances(CLI::App& command, std::optional<double>& atol,
                                            std::optional<double>& rtol) {
   return {add_option(command, "--atol", "X", atol,
-                     "Accept outputs that differ from the expected ones by at most X, integers too (default: "
-                     "that of the dtype in torch.testing, 1e-5 for float32; integers 0)")
+                     "Accept outputs that differ by at most X, integers too (default: that of the dtype in "
+                     "torch.testing, 1e-5 for float32; integers 0)")
               ->check(tolerance()),
           add_option(command, "--rtol", "X", rtol,
-                     "Accept floating-point outputs that differ by at most X times the expected value, in "
-                     "addition to --atol (default: that of the dtype in torch.testing, 1.3e-6 for float32)")
+                     "Accept a further difference of X times the expected value, of floating-point outputs "
+                     "(default: that of the dtype in torch.testing, 1.3e-6 for float32)")
               ->check(tolerance())};
 }
 
 CLI::Option* add_list(CLI::App& command, const std::string& name, const std::string& type,
                       std::vector<std::string>& values, const std::string& description) {
-  return add_option(command, name, type, values, description + "; may be given several times")
+  return add_option(command, name, type, values, description + "; can be repeated")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
@@ -93,24 +101,21 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, const std::v
       ->check(CLI::Validator(check, ""));
 }
 
-std::array<CLI::Option*, 2> add_limits(CLI::App& command, WriteOptions& options) {
-  return {
-      add_size(command, "--max-memory", options.max_memory,
-               "Refuse a plan that needs more memory than this, such as 16M: exit with 1, and write nothing"),
-      add_size(command, "--max-disk", options.max_disk,
-               "Refuse a plan whose files have more bytes in all than this, such as 2G: exit with 1, and "
-               "write nothing; the default is 4 times the input if names share data")};
+std::array<CLI::Option*, 2> add_limits(CLI::App& command, CommonOptions& options) {
+  return {common(add_size(command, "--max-memory", options.max_memory, "")),
+          common(add_size(command, "--max-disk", options.max_disk, ""))};
 }
 
 CLI::Option* add_payload_alignment(CLI::App& command, std::uint32_t& alignment) {
-  return add_alignment(command, "--align", alignment,
-                       "Begin the payloads of the container at multiples of this size, a power of two, such "
-                       "as a page's 16K, so that they can be mapped and cloned; the default is 1");
+  return add_alignment(
+      command, "--align", alignment,
+      "Begin payloads in the container at multiples of this size, such as 16K, so that they can "
+      "be mapped; the default is 1");
 }
 
 CLI::Option* add_names_option(CLI::App& command, std::vector<std::string>& files) {
   return add_list(command, "--names", "NAMES.json", files,
-                  "Read the names that keys of named data stand for from this JSON object; the default is "
+                  "Read what keys of named data stand for from this JSON object; the default is "
                   "MODEL.names.json beside MODEL.pte");
 }
 
@@ -126,28 +131,25 @@ Result<KeyNames> read_names(const std::vector<std::string>& files) {
 
 void add_partial_option(CLI::App& command, bool& partial) {
   command.add_flag("--partial", partial,
-                   "Take each file of weights by itself, even if it is one of several; for an index, take "
-                   "the files that are there");
+                   "Take a file of a set of weights without the others; of an index, those that are there");
 }
 
-void add_write_options(CLI::App& command, WriteOptions& options) {
+void add_common_options(CLI::App& command, CommonOptions& options) {
+  common(command.add_flag("--dry-run", options.dry_run));
   add_limits(command, options);
   add_no_sync(command, options);
+  add_json(command, options.json);
 }
 
-void add_no_sync(CLI::App& command, WriteOptions& options) {
-  command.add_flag("--no-sync", options.no_sync, "Leave the written data in the page cache, as cp does");
+void add_no_sync(CLI::App& command, CommonOptions& options) {
+  common(command.add_flag("--no-sync", options.no_sync));
 }
+
+void add_json(CLI::App& command, bool& json) { common(command.add_flag("--json", json)); }
 
 void add_output_path(CLI::App& command, OutputOptions& options, const std::string& what,
                      const std::string& example) {
   add_option(command, "-o,--output", example, options.output, what + "; - is standard output");
-}
-
-void add_output_flags(CLI::App& command, OutputOptions& options) {
-  command.add_flag("--dry-run", options.dry_run, "Show the plan of the file and write nothing");
-  add_write_options(command, options);
-  command.add_flag("--json", options.json, "Report as JSON on standard output");
 }
 
 void exclude_with(const CLI::App& command, const std::string& choice,
@@ -171,21 +173,18 @@ void check_output(const CLI::App& command, const OutputOptions& options) {
 
 void add_as_of(CLI::App& command, std::optional<ExecutorchRelease>& as_of) {
   add_version(command, "--as-of",
-              "Write the same bytes as this release of ExecuTorch, from 1.0 to " + name_of(kLatestRelease),
-              as_of, executorch_release);
+              "Write the bytes of this release of ExecuTorch, 1.0 to " + name_of(kLatestRelease), as_of,
+              executorch_release);
 }
 
 void add_flatbuffers(CLI::App& command, std::optional<VtableSharing>& vtables) {
-  add_version(command, "--flatbuffers",
-              "Write the same bytes as ExecuTorch with this version of Python's flatbuffers", vtables,
+  add_version(command, "--flatbuffers", "Write the bytes of this version of Python's flatbuffers", vtables,
               vtable_sharing);
 }
 
 void add_metadata_option(CLI::App& command, std::vector<std::string>& given) {
-  add_list(
-      command, "--metadata", "KEY=VALUE", given,
-      "Store this fact about the model in the program, as named data metadata.KEY: an integer, a number, a "
-      "list such as [1,2], text, or @FILE for the content of a file");
+  add_list(command, "--metadata", "KEY=VALUE", given,
+           "Store a fact about the model in the program: a number, a list such as [1,2], text, or @FILE");
 }
 
 Result<std::map<std::string, ByteSource>> read_metadata_options(const std::vector<std::string>& given) {

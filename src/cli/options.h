@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "etstream/byte_source.h"
@@ -81,18 +82,35 @@ CLI::Option* add_alignment(CLI::App& command, const std::string& name, T& bytes,
                   {.least = 0, .most = std::numeric_limits<std::uint32_t>::max()});
 }
 
-/// The options of every subcommand that writes.
-struct WriteOptions {
-  bool no_sync = false;
+/// The section of help with the options that subcommands have in common, and their descriptions by the names
+/// of the options.
+inline constexpr const char* kCommonGroup = "Common options";
+struct CommonOption {
+  std::string_view name;
+  std::string_view description;
+};
+inline constexpr CommonOption kCommonOptions[] = {
+    {"--dry-run", "Write nothing: check all, and show the plan"},
+    {"--max-memory SIZE", "Refuse to write with more memory than this, such as 16M"},
+    {"--max-disk SIZE",
+     "Refuse to write more bytes than this in all, such as 2G; the default is 4 times the input if names "
+     "share data"},
+    {"--no-sync", "Leave the written data in the page cache, as cp does"},
+    {"--json", "Report as JSON on standard output"},
+};
+
+/// The options that subcommands have in common.
+struct CommonOptions {
+  bool dry_run = false;
   std::optional<std::uint64_t> max_memory;  // in bytes, as is
   std::optional<std::uint64_t> max_disk;
+  bool no_sync = false;
+  bool json = false;
 };
 
 /// The options of subcommands that write one file.
-struct OutputOptions : WriteOptions {
+struct OutputOptions : CommonOptions {
   std::string output;
-  bool dry_run = false;
-  bool json = false;
 };
 
 /// Throws the error of a wrong command line if one of these options is given, which would do nothing with
@@ -107,16 +125,16 @@ void add_partial_option(CLI::App& command, bool& partial);
 CLI::Option* add_names_option(CLI::App& command, std::vector<std::string>& files);
 /// Reads the names in all of these files. Errors: those of opening and reading them.
 [[nodiscard]] Result<KeyNames> read_names(const std::vector<std::string>& files);
-void add_write_options(CLI::App& command, WriteOptions& options);
-/// Adds only --no-sync.
-void add_no_sync(CLI::App& command, WriteOptions& options);
-/// Adds only --max-memory and --max-disk. Returns both, in this order.
-std::array<CLI::Option*, 2> add_limits(CLI::App& command, WriteOptions& options);
+/// Adds the options that subcommands have in common, or some of them.
+void add_common_options(CLI::App& command, CommonOptions& options);
+void add_no_sync(CLI::App& command, CommonOptions& options);
+void add_json(CLI::App& command, bool& json);
+/// Returns --max-memory and --max-disk, in this order.
+std::array<CLI::Option*, 2> add_limits(CLI::App& command, CommonOptions& options);
 
 /// Adds -o, the path to which `what` is written, such as `example`.
 void add_output_path(CLI::App& command, OutputOptions& options, const std::string& what,
                      const std::string& example);
-void add_output_flags(CLI::App& command, OutputOptions& options);
 /// Throws the error of a wrong command line if a report, with --json, would go where one of `outputs` goes.
 void check_report(bool json, const std::vector<std::string>& outputs);
 /// Throws CLI11's errors if options don't go together.

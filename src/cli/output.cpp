@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <memory>
-#include <system_error>
 
 #include "cli/option_words.h"
 #include "cli/progress_bar.h"
@@ -14,11 +12,10 @@
 #include "core/base/size_limit.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/disk_limit.h"
 #include "etstream/input_record.h"
-#include "etstream/output_places.h"
 #include "etstream/packed_file.h"
 #include "etstream/sink.h"
+#include "etstream/write_files.h"
 #include "present/print.h"
 
 namespace etstream::cli {
@@ -40,34 +37,6 @@ std::uint64_t own_anonymous_memory() {
   return kibibytes << 10;
 }
 
-/// Returns whether an interrupt may end the process at once: a pipe or a device has nothing to clean up, and
-/// opening it or writing to it may take for ever.
-bool is_stream(const std::string& path) {
-  std::error_code ignored;
-  const auto status = std::filesystem::status(path, ignored);
-  return is_standard_output(path) ||
-         (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
-          !std::filesystem::is_directory(status));
-}
-
-/// A folder that is removed again, unless it was there before or its keep() is called.
-class NewFolder {
- public:
-  NewFolder(std::string path, bool is_new) : path_(std::move(path)), is_new_(is_new) {}
-  NewFolder(const NewFolder&) = delete;
-  NewFolder& operator=(const NewFolder&) = delete;
-  ~NewFolder() {
-    std::error_code ignored;
-    if (is_new_) std::filesystem::remove(path_, ignored);
-  }
-
-  void keep() noexcept { is_new_ = false; }
-
- private:
-  const std::string path_;
-  bool is_new_;
-};
-
 Progress plain_progress() {
   return [bar = std::make_shared<ProgressBar>()](std::uint64_t done, std::uint64_t total) {
     bar->show(done, total);
@@ -75,38 +44,37 @@ Progress plain_progress() {
   };
 }
 
-/// Refuses an output that the command has read.
-Result<void> check_no_input(const std::string& path) {
-  const InputRecord* const inputs = InputRecord::current();
-  const auto file = identity_of(is_standard_output(path) ? "/dev/stdout" : path);
-  return inputs != nullptr && file ? inputs->check_output_in_place(*file, path) : Result<void>();
-}
-
-/// Refuses an output that can't be made in its place. `folder` is made for the outputs in it, if it does not
-/// exist.
-Result<void> check_place(const Output& output, const std::filesystem::path& folder) {
-  if (output.write || is_standard_output(output.path)) return {};
-  std::error_code ignored;
-  const auto place = [&](const std::filesystem::path& path) {
-    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
-  };
-  const std::filesystem::path made = folder.has_filename() ? folder : folder.parent_path();
-  const bool is_in_new = !made.empty() && !std::filesystem::exists(made, ignored) &&
-                         place(std::filesystem::path(output.path).parent_path()) == place(made);
-  return check_file_sink(is_in_new ? made.string() : output.path);
-}
-
-/// Writes `output` up to its commit, and adds it to `out`.
-Result<void> write_pending(const Output& output, bool sync, const Progress& progress,
-                           std::vector<std::unique_ptr<PendingOutput>>& out) {
-  if (output.write) {
-    ETSTREAM_ASSIGN(out.emplace_back(), output.write(progress));
-    return {};
+/// Returns where standard output goes, for a plan that may go to a terminal if it is text.
+Result<std::unique_ptr<Sink>> open_standard_output(bool is_text) {
+  if (!is_text && standard_output_is_a_terminal()) {
+    return with_advice(make_error(ErrorCode::kInvalidArgument, "the output is binary and not for a terminal"),
+                       {"send it to a file or into a pipe"});
   }
-  ETSTREAM_ASSIGN(auto sink, open_output(output.path, file_options(sync), output.is_text));
-  Sink& opened = *sink;
-  out.push_back(std::move(sink));
-  return write_uncommitted(*output.plan, opened, progress);
+  return open_descriptor_sink(kStandardOutput, "standard output");
+}
+
+/// Returns the outputs as the library takes them.
+std::vector<OutputFile> files_of(const std::vector<Output>& outputs) {
+  std::vector<OutputFile> out;
+  for (const Output& output : outputs) {
+    OutputFile& file =
+        out.emplace_back(OutputFile{.plan = output.plan, .path = output.path, .write = output.write});
+    if (!is_standard_output(output.path)) continue;
+    file.open = [is_text = output.is_text] { return open_standard_output(is_text); };
+    file.changes = identity_of("/dev/stdout");
+  }
+  return out;
+}
+
+WriteFilesOptions write_options(const CommonOptions& options, const std::string& folder) {
+  const auto progress = [](bool is_stream) {
+    return is_stream ? plain_progress() : interruptible_progress();
+  };
+  return {.sync = !options.no_sync,
+          .warn = warn,
+          .max_disk = options.max_disk,
+          .folder = folder,
+          .progress = progress};
 }
 
 /// Returns the memory in bytes that packing takes, if an output is packed. Files are written one after
@@ -122,27 +90,9 @@ std::uint64_t memory_to_pack(const std::vector<Output>& outputs) noexcept {
 
 bool is_standard_output(const std::string& path) { return path == "-" || leads_to_standard_output(path); }
 
-Result<void> check_apart(const std::vector<std::string>& paths) {
-  OutputPlaces places;
-  for (const std::string& path : paths) {
-    ETSTREAM_TRY(places.add(is_standard_output(path) ? "/dev/stdout" : path));
-  }
-  return {};
-}
-
 Result<std::unique_ptr<Sink>> open_output(const std::string& path, const FileSinkOptions& options,
                                           bool is_text) {
-  const bool to_standard_output = is_standard_output(path);
-  ETSTREAM_TRY(check_no_input(path));
-  if (to_standard_output) {
-    if (!is_text && standard_output_is_a_terminal()) {
-      return with_advice(
-          make_error(ErrorCode::kInvalidArgument, "the output is binary and not for a terminal"),
-          {"send it to a file or into a pipe"});
-    }
-    return open_descriptor_sink(kStandardOutput, "standard output");
-  }
-  return open_file_sink(path, options);
+  return is_standard_output(path) ? open_standard_output(is_text) : open_file_sink(path, options);
 }
 
 Progress interruptible_progress() {
@@ -164,15 +114,8 @@ std::uint64_t planned_memory(const std::vector<Output>& outputs) {
   return kOwnMemory + memory_to_write(plans) + memory_to_pack(outputs);
 }
 
-Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOptions& options,
+Result<void> check_outputs(const std::vector<Output>& outputs, const CommonOptions& options,
                            const std::string& folder) {
-  std::vector<const FilePlan*> plans;
-  std::vector<const FilePlan*> on_disk;
-  for (const Output& output : outputs) {
-    if (output.plan == nullptr) continue;
-    plans.push_back(output.plan);
-    if (!is_stream(output.path)) on_disk.push_back(output.plan);
-  }
   // The data from which the plans were made is in memory too. With many small payloads it takes more than
   // they do.
   const std::uint64_t held = own_anonymous_memory() + memory_to_write({}) + memory_to_pack(outputs);
@@ -183,54 +126,28 @@ Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOption
                    readable_size(memory), memory, readable_size(*options.max_memory)),
         {text("--max-memory {} would fit", limit_for(memory))});
   }
-  ETSTREAM_TRY(check_disk(options.max_disk ? on_disk : plans, options.max_disk));
-  std::vector<std::string> paths;
-  for (const Output& output : outputs) {
-    if (output.path.empty()) continue;
-    ETSTREAM_TRY(check_no_input(output.path));
-    ETSTREAM_TRY(check_place(output, folder));
-    paths.push_back(output.path);
+  if (std::ranges::count_if(outputs, is_standard_output, &Output::path) > 1) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "two outputs are to be standard output; give each a name of its own");
   }
-  return check_apart(paths);
+  return check_files(files_of(outputs), write_options(options, folder));
 }
 
-Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOptions& options,
+Result<void> write_outputs(const std::vector<Output>& outputs, const CommonOptions& options,
                            const std::string& folder) {
   ETSTREAM_TRY(check_outputs(outputs, options, folder));
   let_writes_fail();
-  if (std::ranges::any_of(outputs, is_standard_output, &Output::path)) leave_out_reports();
-  const bool sync = !options.no_sync;
-  std::vector<const Output*> files;
-  // Streams come first: what has gone there can't be taken back. An interrupt, which ends the process at once
-  // while it waits for a reader, then leaves no temporary file.
-  for (const Output& output : outputs) {
-    if (!is_stream(output.path)) {
-      files.push_back(&output);
-      continue;
-    }
-    std::vector<std::unique_ptr<PendingOutput>> stream;
-    ETSTREAM_TRY(write_pending(output, sync, plain_progress(), stream));
-    ETSTREAM_TRY(commit_together(stream));
-  }
-  if (files.empty()) return {};
-  // The progress outlives the sinks, which on an interrupt have temporary files to remove.
-  const Progress progress = interruptible_progress();
-  ETSTREAM_ASSIGN(const bool is_new, folder.empty() ? false : make_folder(folder, {.sync = sync}));
-  NewFolder made(folder, is_new);
-  std::vector<std::unique_ptr<PendingOutput>> written;
-  for (const Output* const output : files) {
-    ETSTREAM_TRY(write_pending(*output, sync, progress, written));
-    if (files.size() > 1) ETSTREAM_TRY(written.back()->prepare());
-  }
-  ETSTREAM_TRY(commit_together(written));
-  made.keep();
-  have_appeared = true;
+  const auto is_standard = [](const Output& output) { return is_standard_output(output.path); };
+  if (std::ranges::any_of(outputs, is_standard)) leave_out_reports();
+  ETSTREAM_TRY(write_files(files_of(outputs), write_options(options, folder)));
+  have_appeared = std::ranges::any_of(
+      outputs, [&](const Output& one) { return !is_standard(one) && !is_stream(one.path); });
   return {};
 }
 
 bool outputs_have_appeared() { return have_appeared; }
 
-Result<void> write_output(const FilePlan& plan, const std::string& path, const WriteOptions& options) {
+Result<void> write_output(const FilePlan& plan, const std::string& path, const CommonOptions& options) {
   return write_outputs({{&plan, path}}, options);
 }
 

@@ -27,7 +27,7 @@ namespace etstream::cli {
 /// Writes `plan` to `path`, with a progress bar, until it is done or interrupted. Refuses a file that the
 /// command has read, which is probably a slip, and a terminal unless the output is text.
 [[nodiscard]] Result<void> write_output(const FilePlan& plan, const std::string& path,
-                                        const WriteOptions& options);
+                                        const CommonOptions& options);
 
 /// An output and its path.
 struct Output {
@@ -41,7 +41,7 @@ struct Output {
 /// Does the same for several outputs: all appear in the end, or none does. They come in this order, after
 /// outputs to streams. `folder`, if it does not exist, is made for them, and removed if they do not appear.
 /// An output on standard output is alone there: reports are left out from then on.
-[[nodiscard]] Result<void> write_outputs(const std::vector<Output>& outputs, const WriteOptions& options,
+[[nodiscard]] Result<void> write_outputs(const std::vector<Output>& outputs, const CommonOptions& options,
                                          const std::string& folder = {});
 
 /// Returns whether write_outputs() has put a file or a folder in its place.
@@ -58,11 +58,8 @@ void say_sizes(const std::vector<Output>& outputs);
 /// Errors: kTooLarge if the plans' figures are over the limits, or, without a limit for the disk, over what
 /// check_disk() allows; kInvalidArgument if two outputs are one file, or one is an input; those of
 /// check_file_sink(). `folder` is as for write_outputs().
-[[nodiscard]] Result<void> check_outputs(const std::vector<Output>& outputs, const WriteOptions& options,
+[[nodiscard]] Result<void> check_outputs(const std::vector<Output>& outputs, const CommonOptions& options,
                                          const std::string& folder = {});
-
-/// Refuses `paths` of which two are one file. Error: kInvalidArgument.
-[[nodiscard]] Result<void> check_apart(const std::vector<std::string>& paths);
 
 /// Opens a sink to `path`, or to standard output. See write_output; `is_text` may go to a terminal.
 [[nodiscard]] Result<std::unique_ptr<Sink>> open_output(const std::string& path,

@@ -26,12 +26,11 @@
 namespace etstream::cli {
 namespace {
 
-struct PackArguments : WriteOptions {
+struct PackArguments : CommonOptions {
   std::string file;
   std::string output;
   std::string base;
   unsigned threads = 0;
-  bool json = false;
 };
 
 /// An input that is read once, from its first byte to its last: a file, or standard input.
@@ -206,7 +205,7 @@ void add_options(CLI::App& command, PackArguments& arguments, const std::string&
              "Code with this many threads, of which each takes up to 4 MiB; the default is one a processor, "
              "but at most 4");
   add_no_sync(command, arguments);
-  command.add_flag("--json", arguments.json, "Report as JSON on standard output");
+  add_json(command, arguments.json);
 }
 
 }  // namespace

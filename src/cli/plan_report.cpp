@@ -9,6 +9,7 @@
 #include "cli/output.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "etstream/packed_file.h"
 #include "present/print.h"
 #include "present/reports.h"
 
@@ -59,8 +60,11 @@ void print_table(const Output& output) {
     say("... and {}, none larger; --json lists all\n",
         counted(plan.extents.size() - rows.size(), "smaller extent"));
   }
-  say("{} ({} bytes) in all, {} of it metadata; writing takes about {} of memory\n", readable_size(plan.size),
-      plan.size, readable_size(plan.metadata_size), readable_size(planned_memory({output})));
+  const bool is_packed = output.path.ends_with(kPackedSuffix);
+  say("{} ({} bytes) in all, {} of it metadata{}; writing takes about {} of memory\n",
+      readable_size(plan.size), plan.size, readable_size(plan.metadata_size),
+      is_packed ? "; it is packed, to 0.1 % more than that at most" : "",
+      readable_size(planned_memory({output})));
 }
 
 void print_plan_json(const Output& output, const std::vector<Output>& tensor_data, const Output* params) {

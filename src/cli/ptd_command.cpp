@@ -16,6 +16,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/checkpoint.h"
+#include "etstream/file_kind.h"
 #include "etstream/findings.h"
 #include "etstream/llama_parameters.h"
 #include "etstream/rename_rules.h"
@@ -31,7 +32,7 @@ const std::vector<std::string> kWeightFormats = {"ptd", "safetensors", "pth"};
 
 struct PtdArguments : OutputOptions {
   std::vector<std::string> files;
-  std::string format = kWeightFormats.front();
+  std::string format;  // by default what the output's ending says
   std::vector<std::string> only;
   std::string rules;           // a file's path, or the name of ready-made ones; "" for none
   std::uint32_t head_dim = 0;  // 0 where config.json says it
@@ -174,26 +175,35 @@ Result<void> ptd_command(const PtdArguments& arguments) {
   return show_or_write(plan, arguments, "tensor", tensors);
 }
 
+/// Returns the format that the ending of a path says; tensor data for an ending that says none.
+std::string format_of(const std::string& path) {
+  const auto kind = kind_of_ending(path);
+  if (kind == FileKind::kSafetensors) return "safetensors";
+  return kind == FileKind::kTorch ? "pth" : "ptd";
+}
+
 void check_ptd(const CLI::App& command, PtdArguments& arguments) {
   check_output(command, arguments);
+  const std::string said = arguments.format.empty() ? "an output in this format" : "--to " + arguments.format;
+  if (arguments.format.empty()) arguments.format = format_of(arguments.output);
   if (arguments.as_of && command.count("--segment-alignment") == 0) {
     arguments.options.segment_alignment = default_segment_alignment(*arguments.as_of);
   }
   if (arguments.format != kWeightFormats.front()) {
-    exclude_with(command, "--to " + arguments.format,
-                 {"--split-max-size", "--segment-alignment", "--as-of", "--no-dedup"});
+    exclude_with(command, said, {"--split-max-size", "--segment-alignment", "--as-of", "--no-dedup"});
   }
   arguments.options.share_equal = !arguments.no_dedup;
 }
 
 void add_rename_options(CLI::App& command, PtdArguments& arguments) {
-  auto* map = add_option(command, "--map", "RULES", arguments.rules,
-                         "Rename, cut and leave out tensors by rules: a JSON file, or the ready-made ones "
-                         "from Hugging Face's names to those of ExecuTorch's Transformer for " +
-                             CLI::detail::join(RenameRules::ready_made_names(), ", "));
+  auto* map =
+      add_option(command, "--map", "RULES", arguments.rules,
+                 "Rename, cut and leave out tensors by rules: a JSON file, or the ready-made ones from "
+                 "Hugging Face's names to ExecuTorch's for " +
+                     CLI::detail::join(RenameRules::ready_made_names(), ", "));
   add_number(command, "--head-dim", arguments.head_dim,
-             "Set the number of rows of a query or key projection that make up a head, if rules ask for it; "
-             "the default comes from config.json beside the checkpoint")
+             "Set the rows of a query projection that make up a head, if rules ask for it; the default is "
+             "that of config.json")
       ->needs(map);
 }
 
@@ -204,33 +214,34 @@ void add_ptd_command(CLI::App& app, ChosenCommand& chosen) {
       app, chosen, "ptd", "Write tensor data (.ptd) from a checkpoint, or a checkpoint from it", ptd_command,
       check_ptd);
   command
-      .add_option("FILE", arguments.files,
-                  "Weights: safetensors, or the index of several (.index.json), GGUF, a file of torch.save "
-                  "(.pth, .bin, .pt) or an exported program (.pt2), a program (.pte), tensor data (.ptd), a "
-                  "package (.ptn), or a folder with such files")
+      .add_option(
+          "FILE", arguments.files,
+          "Weights: safetensors, GGUF, a file of torch.save (.pth, .bin, .pt2), a program, tensor data, a "
+          "package, an index of several files, or a folder with such files")
       ->required();
   add_output_path(command, arguments, "The tensor data", "OUT.ptd");
-  add_choice(command, "--to", kWeightFormats, arguments.format,
-             "Write tensor data, a safetensors file, or a file for torch.load; beside the last also "
-             "params.json for export_llama, if the tensors have Meta's names and config.json beside the "
-             "checkpoint is that of a Llama, Mistral, Qwen2 or Qwen3 model");
+  add_choice(
+      command, "--to", kWeightFormats, arguments.format,
+      "Write this format, where the output's ending (.ptd, .safetensors, .pth) does not say it; pth for "
+      "torch.load, with params.json beside it for export_llama where it can be made");
   add_list(command, "--only", "GLOB", arguments.only,
-           "Take only tensors whose name, after --map, matches this pattern with * and ?");
+           "Take tensors whose new name matches this pattern with * and ?");
   add_rename_options(command, arguments);
-  add_list(command, "--dtype", "[GLOB=]TYPE", arguments.dtypes,
-           "Convert floating-point tensors, or those whose name matches GLOB, to a type such as bfloat16; "
-           "the last match counts");
+  add_list(
+      command, "--dtype", "[GLOB=]TYPE", arguments.dtypes,
+      "Convert floating-point tensors whose name matches GLOB to a type such as bfloat16; the last match "
+      "counts");
   command.add_flag("--opaque", arguments.options.allow_opaque,
-                   "Take tensors of types that ExecuTorch does not have, such as quantised blocks, as data "
-                   "without a layout");
+                   "Take types that ExecuTorch does not have, such as quantised blocks, as data without a "
+                   "layout");
   command.add_flag("--no-dedup", arguments.no_dedup,
-                   "Store every tensor, even if others have equal bytes; tensors are then read only once");
+                   "Store tensors of equal bytes more than once; all are then read only once");
   add_alignment(command, "--segment-alignment", arguments.options.segment_alignment,
-                "Begin tensors at multiples of this size, a power of two; the default is 128");
+                "Begin tensors at multiples of this size; the default is 128");
   add_split_option(command, arguments.split_max_size);
   add_partial_option(command, arguments.partial);
   add_as_of(command, arguments.as_of);
-  add_output_flags(command, arguments);
+  add_common_options(command, arguments);
 }
 
 }  // namespace etstream::cli

@@ -122,18 +122,17 @@ void check_pte(const CLI::App& command, PteArguments& arguments) {
 
 void add_changes(CLI::App& command, PteArguments& arguments) {
   add_list(command, "--drop-method", "METHOD", arguments.changes.drop_methods,
-           "Leave out this method, with the data that only it uses");
+           "Leave out this method and its data");
   command.add_flag("--strip-stack-traces", arguments.changes.drop_stack_traces,
-                   "Leave out the places in the model's source that instructions come from");
+                   "Leave out where in the source instructions come from");
   auto* to = add_option(command, "--constants-to", "WEIGHTS.ptd", arguments.constants_to,
-                        "Move constants and named data out into this tensor data file");
+                        "Move constants and named data out into this file");
   add_option(command, "--keys", "KEYS.json", arguments.keys,
-             "Name the moved constants by this JSON map from SHA-256 or number to key")
+             "Name moved constants by this JSON map from SHA-256 or number to key")
       ->needs(to);
   add_split_option(command, arguments.split_max_size)->needs(to);
   add_list(command, "--constants-from", "WEIGHTS.ptd", arguments.constants_from,
-           "Move constants and named data in from this tensor data file; the first of several shards stands "
-           "for all")
+           "Move them in from this file; the first of several shards stands for all")
       ->excludes(to);
   add_partial_option(command, arguments.partial);
   add_metadata_option(command, arguments.metadata);
@@ -149,26 +148,23 @@ void add_pte_command(CLI::App& app, ChosenCommand& chosen) {
   command.add_option("FILE", arguments.file, "A program (.pte), or its description in JSON")->required();
   add_output_path(command, arguments, "The program", "OUT.pte");
   add_alignment(command, "--segment-alignment", options.segment_alignment,
-                "Begin segments at multiples of this size, a power of two such as 4K");
+                "Begin segments at multiples of this size, such as 4K");
   add_alignment(command, "--constant-tensor-alignment", options.constant_tensor_alignment,
-                "Begin constant tensors at multiples of this size in their segment");
+                "Begin constant tensors at such multiples in their segment");
   add_alignment(command, "--delegate-alignment", options.delegate_alignment,
-                "Begin the data of delegates in the flatbuffer at multiples of this size, a power of two");
+                "Begin data of delegates at such multiples in the flatbuffer");
   add_choice(command, "--delegates", kDelegatePlaces, arguments.delegates,
-             "Put the data of delegates inline, in the flatbuffer, or in segments");
-  command.add_flag("--extract-constants", options.extract_constants,
-                   "Move constants that are inline, in the flatbuffer, into a segment, where ExecuTorch 1.3 "
-                   "and later need them");
+             "Put data of delegates into the flatbuffer or into segments");
   command.add_flag("--strict-alignment", options.strict_alignment,
-                   "Keep both alignments in segments too, where ExecuTorch ignores them");
+                   "Keep both in segments too, where ExecuTorch does not");
   add_as_of(command, options.as_of);
   add_flatbuffers(command, options.vtables);
   add_changes(command, arguments);
   add_option(command, "--schema", "PROGRAM.fbs", arguments.schema,
-             "Use this schema of programs, if it has more than that of ExecuTorch 1.5.1");
+             "Use this schema in place of that of ExecuTorch 1.5.1");
   add_option(command, "--segments-from", "MODEL.pte", arguments.segments_from,
-             "Take the data of segments that have none in the JSON from this program");
-  add_output_flags(command, arguments);
+             "Take segments that the JSON has no data of from here");
+  add_common_options(command, arguments);
 }
 
 }  // namespace etstream::cli

@@ -79,7 +79,7 @@ void add_ptn_command(CLI::App& app, ChosenCommand& chosen) {
   add_alignment(command, "--align", arguments.alignment,
                 "Begin the members, and constants whose size is a multiple of SIZE, at multiples of SIZE in "
                 "the file, a power of two up to 32K; the default is 1");
-  add_output_flags(command, arguments);
+  add_common_options(command, arguments);
 }
 
 }  // namespace etstream::cli

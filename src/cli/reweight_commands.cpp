@@ -124,7 +124,7 @@ void add_explain_command(CLI::App& app, ChosenCommand& chosen) {
   add_list(command, "--by", "CHECKPOINT", arguments.checkpoint,
            "Explain them by this checkpoint: a folder, an index, or a file of weights")
       ->required();
-  command.add_flag("--json", arguments.json, "Report as JSON on standard output");
+  add_json(command, arguments.json);
 }
 
 void add_reweight_command(CLI::App& app, ChosenCommand& chosen) {
@@ -141,7 +141,7 @@ void add_reweight_command(CLI::App& app, ChosenCommand& chosen) {
   add_output_path(command, arguments, "The program", "OUT.pte");
   add_list(command, "--weights-to", "OUT.ptd", arguments.weights_to,
            "Write the tensor data to this file, one for each file of weights, in their order");
-  add_output_flags(command, arguments);
+  add_common_options(command, arguments);
 }
 
 }  // namespace etstream::cli

@@ -22,7 +22,7 @@
 namespace etstream::cli {
 namespace {
 
-struct ShareArguments : WriteOptions {
+struct ShareArguments : CommonOptions {
   std::vector<std::string> files;
   std::string weights;
   std::filesystem::path folder;
@@ -30,8 +30,6 @@ struct ShareArguments : WriteOptions {
   std::uint32_t alignment = 1;
   std::uint64_t least_size = kDefaultLeastShared;
   std::optional<std::uint64_t> split_max_size;
-  bool dry_run = false;
-  bool json = false;
 };
 
 /// A program, its name in reports and the container, and its file's name in the folder.
@@ -172,9 +170,7 @@ void add_share_command(CLI::App& app, ChosenCommand& chosen) {
   add_size(command, "--least-size", arguments.least_size,
            "Leave data of fewer bytes where it is; the default is 512");
   add_split_option(command, arguments.split_max_size);
-  command.add_flag("--dry-run", arguments.dry_run, "Write nothing: report what would be shared");
-  add_write_options(command, arguments);
-  command.add_flag("--json", arguments.json, "Report as JSON on standard output");
+  add_common_options(command, arguments);
 }
 
 }  // namespace etstream::cli

@@ -25,9 +25,9 @@ std::vector<Output> TensorDataOutput::outputs() const {
 }
 
 CLI::Option* add_split_option(CLI::App& command, std::optional<std::uint64_t>& most) {
-  return add_size(command, "--split-max-size", most,
-                  "Write the tensor data as several files, NAME-00001-of-00003.ptd, each with at most this "
-                  "much data, in the order of keys: 2G, 512M");
+  return add_size(
+      command, "--split-max-size", most,
+      "Write several files, NAME-00001-of-00003.ptd, with at most this much data each, such as 2G");
 }
 
 Result<TensorDataOutput> plan_tensor_data_output(const TensorData& data, const std::string& path,

@@ -121,7 +121,7 @@ void add_verify_command(CLI::App& app, ChosenCommand& chosen) {
       "Tensor data files that the program is to run with, which are checked for what it needs");
   add_partial_option(command, arguments.partial);
   add_run_options(command, arguments);
-  command.add_flag("--json", arguments.json, "Report as JSON on standard output");
+  add_json(command, arguments.json);
 }
 
 }  // namespace etstream::cli

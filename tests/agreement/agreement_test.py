@@ -48,7 +48,7 @@ COMMANDS = {
         ["bundle", "F", "--cases", "NONE.json", "-o", "OUT.bpte"],
         ["ptd", "F", "-o", "OUT.ptd"],
         ["pte", "F", "--delegates", "inline", "--strict-alignment", "--segment-alignment", "4096", "-o", "OUT.pte"],
-        ["pte", "F", "--delegates", "segments", "--extract-constants", "--strip-stack-traces", "-o", "OUT.pte"],
+        ["pte", "F", "--delegates", "segments", "--strip-stack-traces", "-o", "OUT.pte"],
         ["share", "a=F", "b=F", "--least-size", "1", "--weights", "OUT.ptd", "--fat", "OUT.fat"],
         ["decompile", "--exact", "PROGRAM.fbs", "F", "-o", "OUT.json"],
     ],

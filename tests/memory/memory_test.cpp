@@ -127,7 +127,8 @@ class LargeFiles {
            R"("operators":[],"delegates":[],"non_const_buffer_sizes":[0]}],)"
            R"("constant_buffer":[{"storage":[]},{"storage":{"file":"rows.bin"}}]})";
     std::string program = path("constant.pte");
-    REQUIRE(run({etstream_path, "pte", path("constant.json"), "-o", program}, 0, false).exit_code == 0);
+    REQUIRE(run({etstream_path, "pte", path("constant.json"), "--as-of", "1.2", "-o", program}, 0, false)
+                .exit_code == 0);
     const std::uint64_t base = fs::file_size(program) - 3 * kRow;
     std::string head(base, '\0');
     std::ifstream(program, std::ios::binary).read(head.data(), static_cast<std::streamsize>(base));

@@ -225,7 +225,7 @@ def test_constants_in_the_flatbuffer_are_extracted(command: Command, folder: Pat
     schema.compile(json.dumps(described).encode(), inline := folder / "inline.pte", order="python")
     assert etstream.verify(inline).warnings
     etstream.rewrite_program(inline, extracted := folder / "extracted.pte", extract_constants=True)
-    command("pte", inline, "-o", folder / "command.pte", "--extract-constants")
+    command("pte", inline, "-o", folder / "command.pte")
     assert extracted.read_bytes() == (folder / "command.pte").read_bytes() != inline.read_bytes()
 
 

@@ -11,7 +11,7 @@ try etstream verify "out$escape.bpte"
 try etstream verify "$name"
 try etstream inspect "$name" | head -1
 try etstream inspect --json "out$escape.bpte" | grep '"method"'
-try etstream pte "$name" -o "copy$escape.pte" --dry-run | head -2
+try etstream pte "$name" --as-of 1.2 -o "copy$escape.pte" --dry-run | head -2
 try etstream verify "no such
 file$escape"
 try etstream diff "$name" "no$escape"

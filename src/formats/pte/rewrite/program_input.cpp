@@ -27,6 +27,8 @@ Result<ProgramDescription> read_description(const ByteSource& json, const Progra
 
 Result<ProgramPlan> plan_input(const ByteSource& file, const ProgramInputOptions& input,
                                const ProgramChanges& changes, const ProgramPlanOptions& options) {
+  ProgramPlanOptions wanted = options;
+  wanted.extract_constants = options.as_of.value_or(kLatestRelease) >= ExecutorchRelease::k1_3;
   ETSTREAM_ASSIGN(const bool is_described, begins_json_object(file));
   if (!is_described) {
     if (input.segments_from) {
@@ -35,10 +37,9 @@ Result<ProgramPlan> plan_input(const ByteSource& file, const ProgramInputOptions
     }
     ETSTREAM_ASSIGN(const ProgramFile program, ProgramFile::open(file, {}, input.schema));
     ETSTREAM_TRY(require_sound(program, input.warn));
-    return plan(program, changes, options);
+    return plan(program, changes, wanted);
   }
   ETSTREAM_ASSIGN(const ProgramDescription described, read_description(file, input));
-  ProgramPlanOptions wanted = options;
   if (!wanted.vtables) wanted.vtables = input.described_vtables;
   ETSTREAM_ASSIGN(ProgramPlan planned, plan(described, changes, wanted));
   ETSTREAM_ASSIGN(ByteSource bytes, source_of(planned.program));

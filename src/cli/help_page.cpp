@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/help_page.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "cli/options.h"
+#include "core/base/text.h"
+
+namespace etstream::cli {
+namespace {
+
+constexpr std::size_t kPageWidth = 80;
+constexpr std::size_t kPageColumn = 28;  // where descriptions begin
+
+/// The examples of a subcommand. Those of all subcommands run one after another in a folder with model.pte,
+/// as a test runs them.
+struct Examples {
+  std::string_view name;
+  std::string_view examples[2];
+};
+constexpr Examples kExamples[] = {
+    {"bundle", {"model.pte --cases cases.json --dry-run", "model.pte --cases cases.json -o model.bpte"}},
+    {"compare", {"model.bpte --outputs outputs", "model.bpte --outputs outputs --atol 1e-3 --json"}},
+    {"compile", {"schema.fbs data.json -o data.bin", "schema.fbs exact.json -o data.bin --exact"}},
+    {"convert", {"model.bpte --to segmented -o large.bpte", "large.bpte --to bp08 -o model.bpte"}},
+    {"decompile", {"schema.fbs data.bin -o data.json", "schema.fbs data.bin -o exact.json --exact"}},
+    {"diff", {"model.pte out.pte", "model.pte out.pte --ignore-layout --json"}},
+    {"embed", {"model.pte --target arm -o model.o -o model.h", "model.pte -o model.S"}},
+    {"explain", {"model.pte --by checkpoint", "thin.pte weights.ptd --by model.safetensors"}},
+    {"extract", {"model.bpte --program model.pte --cases cases", "weights.ptd --tensor NAME -o tensor.bin"}},
+    {"fat extract", {"model.fat cpu -o model.pte", "model.fat npu -o - | sha256sum"}},
+    {"fat pack",
+     {"cpu=model.pte npu=out.pte -o model.fat", "cpu=model.pte npu=out.pte --align 16K -o model.fat"}},
+    {"help", {"bundle", "fat pack"}},
+    {"inspect", {"model.pte", "model.bpte --html page.html"}},
+    {"pack", {"model.pte", "out.pte --base model.pte -o update.etz"}},
+    {"profile", {"-- python3 export.py", "--html page.html --fail-above 2G -- python3 export.py"}},
+    {"ptd", {"model.safetensors -o weights.ptd", "checkpoint --map llama -o consolidated.pth"}},
+    {"pte",
+     {"model.pte -o out.pte --segment-alignment 4K", "model.pte --constants-to weights.ptd -o thin.pte"}},
+    {"ptn",
+     {"graph.ptg --constants weights.ptd -o model.ptn", "graph.ptg --constants weights.ptd --dry-run"}},
+    {"reweight", {"model.pte --was old --now new -o out.pte", "model.pte --was old --now new --dry-run"}},
+    {"run", {"-- python3 export.py", "--limit 4G -- python3 export.py"}},
+    {"share", {"model.pte out.pte --weights all.ptd --out-dir out", "model.pte out.pte --dry-run"}},
+    {"unpack", {"model.pte.etz", "update.etz --base model.pte -o new.pte"}},
+    {"verify", {"model.pte", "thin.pte weights.ptd --run"}},
+};
+
+/// Returns `words` in lines of at most kPageWidth columns. The first begins where it is, at column `used`;
+/// the others begin at column `indent`.
+std::string filled(std::string_view words, std::size_t used, std::size_t indent) {
+  std::string out;
+  while (!words.empty()) {
+    const std::string_view word = words.substr(0, words.find(' '));
+    words.remove_prefix(std::min(words.size(), word.size() + 1));
+    if (used != indent && used + 1 + word.size() > kPageWidth) {
+      out += "\n" + std::string(indent, ' ');
+      used = indent;
+    } else if (used != indent) {
+      out += ' ';
+      ++used;
+    }
+    out += word;
+    used += word.size();
+  }
+  return out + "\n";
+}
+
+/// Returns "  NAME   DESCRIPTION" in two columns.
+std::string row(const std::string& name, const std::string& description) {
+  std::string out = "  " + name;
+  if (out.size() + 2 > kPageColumn) out += "\n";
+  const std::size_t used = out.ends_with('\n') ? 0 : out.size();
+  return out + std::string(kPageColumn - used, ' ') + filled(description, kPageColumn, kPageColumn);
+}
+
+std::string name_of(const CLI::Option& option) {
+  return CLI::detail::join(names_of(option), ", ") + (option.nonpositional() ? " " : "") + value_of(option);
+}
+
+/// Returns the command with what it needs: "etstream bundle MODEL --cases CASES.json [OPTION]..."
+std::string usage(const CLI::App& app, const std::string& name) {
+  std::string out = name;
+  for (const CLI::Option* option : app.get_options()) {
+    const bool is_list = option->get_items_expected_max() > 1;
+    if (option->get_required() || !option->nonpositional()) {
+      out += (option->nonpositional() ? " " + names_of(*option).front() : "") + " " + value_of(*option) +
+             (is_list ? "..." : "");
+    }
+  }
+  return out + " [OPTION]...";
+}
+
+/// Returns the help of the whole command.
+std::string help_of_all(const CLI::App& app) {
+  std::string out =
+      filled(app.get_description(), 0, 0) + "\nUsage: etstream SUBCOMMAND [OPTION]...\n\nSubcommands:\n";
+  for (const CLI::App* command : app.get_subcommands({}))
+    out += row(command->get_name(), command->get_description());
+  out += "\nCommon options, of subcommands that write or report:\n";
+  for (const auto& [name, description] : kCommonOptions)
+    out += row(std::string(name), std::string(description));
+  return out + "\netstream help SUBCOMMAND tells more. etstream --version tells the version.\n";
+}
+
+}  // namespace
+
+std::vector<std::string> names_of(const CLI::Option& option) {
+  std::vector<std::string> out;
+  for (const std::string& name : option.get_snames()) out.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) out.push_back("--" + name);
+  return out;
+}
+
+std::string value_of(const CLI::Option& option) {
+  if (option.nonpositional()) return option.get_items_expected_max() > 0 ? option.get_type_name() : "";
+  return option.get_name();
+}
+
+bool is_help(const CLI::Option& option) { return option.check_lname("help"); }
+
+std::string HelpPage::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode /*mode*/) const {
+  if (app->get_parent() == nullptr) return help_of_all(*app);
+  std::string out = filled(app->get_description() + ".", 0, 0) + "\n";
+  const auto known =
+      std::ranges::find(kExamples, std::string_view(name).substr(name.find(' ') + 1), &Examples::name);
+  if (known != std::end(kExamples)) {
+    for (const std::string_view example : known->examples) out += text("  {} {}\n", name, example);
+  }
+  const auto commands = app->get_subcommands({});
+  out += "\nUsage:" + filled(commands.empty() ? usage(*app, name) : name + " SUBCOMMAND", 6, 9);
+  for (const CLI::App* command : commands) out += row(command->get_name(), command->get_description());
+  std::string common;
+  for (const CLI::Option* option : app->get_options()) {
+    if (is_help(*option)) continue;
+    if (option->get_group() == kCommonGroup) {
+      common += (common.empty() ? "" : " ") + option->get_name();
+    } else {
+      out += row(name_of(*option), option->get_description());
+    }
+  }
+  if (!common.empty()) out += "\nCommon options, which etstream help describes:" + filled(common, 46, 2);
+  if (!app->get_footer().empty()) out += "\n" + filled(app->get_footer(), 0, 0);
+  return out;
+}
+
+}  // namespace etstream::cli
