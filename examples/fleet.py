@@ -6,8 +6,8 @@ yet.
 
 JOBS.json is a list of jobs, each a function of etstream and its arguments, such as
 {"do": "bundle", "program": "a.pte", "cases": "a.json", "output": "a.bpte"},
-{"do": "convert", "bundle": "a.bpte", "format": "segmented", "output": "b.bpte"} or
-{"do": "rewrite_program", "program": "a.pte", "segment_alignment": 4096, "output": "b.pte"}.
+{"do": "convert", "bundle": "a.bpte", "to": "segmented", "output": "b.bpte"} or
+{"do": "pte", "program": "a.pte", "segment_alignment": 4096, "output": "b.pte"}.
 Paths are relative to the file, and the workers see them too.
 
 MANIFEST.json has an entry for each job, by its output: the job, "inputs" (size and time of each file that it reads,
@@ -36,8 +36,8 @@ Entry = dict[str, Any]
 FUNCTIONS = {
     "bundle": etstream.bundle,
     "convert": etstream.convert,
-    "rewrite_program": etstream.rewrite_program,
-    "write_tensor_data": etstream.write_tensor_data,
+    "pte": etstream.pte,
+    "ptd": etstream.ptd,
 }
 INPUTS = ("program", "cases", "bundle", "inputs")
 OUTPUTS = ("output", "constants_to")

@@ -203,7 +203,7 @@ std::vector<MethodTestSuite> suites_of(const BundledProgramFile& file) {
 }
 
 void write_cases(const BundledProgramFile& bundle, const PathLike& folder, bool sync, nb::handle max_disk) {
-  const auto most = disk_limit(max_disk);
+  const auto most = limit("max_disk", max_disk);
   CollectedWarnings warnings;
   without_gil([&, path = path_of(folder)] {
     return write_test_cases(bundle, path, warnings.options(sync), {}, most);

@@ -19,6 +19,7 @@
 #include "core/base/try.h"
 #include "etstream/bundled_program.h"
 #include "etstream/checkpoint.h"
+#include "etstream/file_kind.h"
 #include "etstream/rename_rules.h"
 #include "etstream/safetensors.h"
 #include "etstream/tensor_data_shards.h"
@@ -134,7 +135,7 @@ std::vector<FilePlan> plan_checkpoint(const CheckpointByName& checkpoint, const 
                                       std::optional<std::uint32_t> segment_alignment,
                                       const std::optional<std::string>& as_of,
                                       std::optional<std::uint64_t> most) {
-  const bool is_ptd = choice<bool>("format", format, {"ptd", true}, {"safetensors", false});
+  const bool is_ptd = choice<bool>("to", format, {"ptd", true}, {"safetensors", false});
   const ExecutorchRelease release = release_of(as_of).value_or(kLatestRelease);
   const TensorDataOptions options{
       .share_equal = share_equal,
@@ -276,7 +277,14 @@ void bind_checkpoints(nb::module_& module) {
              "The paths of the files that paths stand for.");
   module.def("changed_checkpoint", &changed, nb::arg("checkpoints"), nb::arg("rules").none(),
              nb::arg("head_dim"), nb::arg("only"), nb::arg("dtypes"));
-  module.def("plan_checkpoint", &plan_checkpoint, nb::arg("checkpoint"), nb::arg("format"),
+  module.def(
+      "kind_of_ending",
+      [](const std::string& path) -> std::optional<std::string> {
+        const auto kind = kind_of_ending(path);
+        return kind ? std::optional(std::string(name_of(*kind))) : std::nullopt;
+      },
+      nb::arg("path"), "The kind of file that the ending of a path says, as inspect() names it; or None.");
+  module.def("plan_checkpoint", &plan_checkpoint, nb::arg("checkpoint"), nb::arg("to"),
              nb::arg("share_equal"), nb::arg("allow_opaque"), nb::arg("segment_alignment"), nb::arg("as_of"),
              nb::arg("most") = nb::none());
   module.def(

@@ -29,6 +29,10 @@ const char* class_of(const Error& error) {
 
 std::string_view argument_words(AdviceTerm term) {
   switch (term) {
+    case AdviceTerm::kAllowOpaque:
+      return "opaque=True";
+    case AdviceTerm::kExtractConstants:
+      return "etstream.pte()";
     case AdviceTerm::kBase:
       return "base to etstream.unpack()";
     case AdviceTerm::kCheckBundle:

@@ -17,13 +17,13 @@
 #include "core/base/file_name.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/disk_limit.h"
 #include "etstream/file_plan.h"
 #include "etstream/input_record.h"
-#include "etstream/output_places.h"
 #include "etstream/sink.h"
 #include "etstream/write.h"
+#include "etstream/write_files.h"
 #include "python/bindings.h"
+#include "python/descriptors_posix.h"
 #include "python/errors.h"
 #include "python/outputs.h"
 #include "python/sources.h"
@@ -33,10 +33,6 @@ namespace etstream::python {
 namespace {
 
 using PlansAndOutputs = std::vector<std::pair<const FilePlan*, OutputLike>>;
-
-void require_no_source(const PlansAndOutputs& files, const FileIdentity& file) {
-  for (const auto& [plan, output] : files) value_or_raise(check_apart(*plan, file));
-}
 
 /// A record of inputs while Python's `with` lasts.
 struct Inputs {
@@ -48,69 +44,55 @@ struct Inputs {
   static inline thread_local Inputs* newest = nullptr;
 };
 
-/// Refuses to put an output at the path of an input. The last output may take the place of the replaceable
-/// one, or of what the plans take their bytes from, where something is replaceable.
-void require_no_input(const PlansAndOutputs& files, const std::string& path, bool is_last) {
-  const auto file = identity_of(path);
-  if (!file || Inputs::newest == nullptr || (is_last && Inputs::newest->is_any_replaceable)) return;
-  value_or_raise(Inputs::newest->record->check_output_in_place(*file, path));
-  require_no_source(files, *file);
-}
-
-/// Refuses outputs that a plan reads from, and outputs that are one file, before any byte is written.
-void require_apart(const PlansAndOutputs& files) {
-  OutputPlaces places;
+/// Returns the plans with their outputs as the library takes them. Outputs are opened with `warn`.
+std::vector<OutputFile> files_of(const PlansAndOutputs& files, const FileSinkOptions& options) {
+  std::vector<OutputFile> out;
   std::set<const PyObject*> objects;
-  for (const auto& [own, output] : files) {
-    if (is_path(output)) {
-      value_or_raise(places.add(path_of(output)));
-      require_no_input(files, path_of(output), &output == &files.back().second);
-      continue;
-    }
-    const std::string name = text("a {}", class_name(output));
-    if (const auto file = changed_in_place(output)) {
-      value_or_raise(places.add(*file, name));
-      require_no_source(files, *file);
-    } else if (!objects.insert(output.ptr()).second) {
-      raise(with_advice(make_error(ErrorCode::kInvalidArgument, "two outputs are to be {}", name),
-                        {"give each its own"}));
-    }
+  for (const auto& [plan, output] : files) {
+    const bool is_at_path = is_path(output);
+    OutputFile& file = out.emplace_back(
+        OutputFile{.plan = plan, .path = is_at_path ? path_of(output) : text("a {}", class_name(output))});
+    if (is_at_path && !is_fifo(file.path)) continue;
+    file.open = [&output, options] {
+      return with_gil([&]() -> Result<std::unique_ptr<Sink>> { return open_output(output, options); });
+    };
+    file.changes = changed_in_place(output);
+    if (is_at_path || file.changes || objects.insert(output.ptr()).second) continue;
+    raise(with_advice(make_error(ErrorCode::kInvalidArgument, "two outputs are to be {}", file.path),
+                      {"give each its own"}));
   }
+  return out;
 }
 
-/// Layouts and their outputs. Outputs at paths are committed in order once all are written, or none is. Bytes
-/// in other outputs can't be taken back.
-void write_plans(PlansAndOutputs files, bool sync, nb::handle progress, nb::handle max_disk) {
+/// Writes plans to their outputs, with the values of WriteOptions, in etstream/_write.py. Without `dry_run`
+/// none of the outputs is None.
+void write_plans(PlansAndOutputs files, bool sync, nb::handle progress, nb::handle max_disk,
+                 nb::handle max_memory, bool dry_run) {
   for (auto& [plan, output] : files) output = asked(output);
   const nb::object callback = progress_callback(progress);
-  const auto most = disk_limit(max_disk);
-  require_apart(files);
   std::vector<const FilePlan*> plans;
   for (const auto& [plan, output] : files) plans.push_back(plan);
-  value_or_raise(check_disk(plans, most));
-  std::uint64_t total = 0;
-  for (const auto& [plan, output] : files) total += plan->size;
-  std::uint64_t before = 0;
-  CollectedWarnings warnings;
-  std::vector<std::unique_ptr<PendingOutput>> uncommitted;
-  for (const auto& [plan, output] : files) {
-    auto sink = open_output(output, warnings.options(sync));
-    without_gil([&, plan = plan, waits = is_path(output)]() -> Result<void> {
-      const Progress shown = progress_to(callback, before, total);
-      if (!waits) return write(*plan, *sink, shown);
-      ETSTREAM_TRY(write_uncommitted(*plan, *sink, shown));
-      return files.size() > 1 ? sink->prepare() : Result<void>();
-    });
-    if (is_path(output)) uncommitted.push_back(std::move(sink));
-    before += plan->size;
+  const std::uint64_t memory = memory_to_write(plans);
+  if (const auto most = limit("max_memory", max_memory); most && memory > *most) {
+    raise(make_error(ErrorCode::kTooLarge, "writing takes {} ({} bytes) of memory, over max_memory {}",
+                     readable_size(memory), memory, readable_size(*most)));
   }
-  without_gil([&] { return commit_together(uncommitted); });
+  if (dry_run) std::erase_if(files, [](const auto& file) { return file.second.is_none(); });
+  CollectedWarnings warnings;
+  const std::vector<OutputFile> outputs = files_of(files, warnings.options(sync));
+  const WriteFilesOptions options{
+      .sync = sync,
+      .warn = warnings.take(),
+      .max_disk = limit("max_disk", max_disk),
+      .may_replace_input = Inputs::newest == nullptr || Inputs::newest->is_any_replaceable,
+      .progress = [&](bool) { return progress_to(callback); }};
+  without_gil([&] { return dry_run ? check_files(outputs, options) : write_files(outputs, options); });
   warnings.show();
 }
 
 void write_plan(const FilePlan& plan, const nb::object& output, bool sync, nb::handle progress,
                 nb::handle max_disk) {
-  write_plans({{&plan, output}}, sync, progress, max_disk);
+  write_plans({{&plan, output}}, sync, progress, max_disk, nb::none(), false);
 }
 
 nb::bytes bytes_of(const FilePlan& plan) {
@@ -182,9 +164,14 @@ void bind_file_plans(nb::module_& module) {
       });
   module.def(
       "write_plans", &write_plans, nb::arg("files"), nb::kw_only(), nb::arg("sync"),
-      nb::arg("progress").none(), nb::arg("max_disk") = nb::none(),
+      nb::arg("progress").none(), nb::arg("max_disk") = nb::none(), nb::arg("max_memory") = nb::none(),
+      nb::arg("dry_run") = false,
+      nb::sig(
+          "def write_plans(files: collections.abc.Sequence[tuple[FilePlan, etstream._types.OutputLike | "
+          "None]], *, sync: bool, progress: typing.Any, max_disk: int | str | None = None, max_memory: int | "
+          "str | None = None, dry_run: bool = False) -> None"),
       "Writes each plan to its output, as FilePlan.write() does; at paths they appear in order once all are "
-      "written, or none does.");
+      "written, or none does. With dry_run all is checked, and nothing written; outputs may be None then.");
   module.def(
       "make_folder",
       [](nb::handle path, bool sync) { return value_or_raise(make_folder(path_of(path), {.sync = sync})); },

@@ -90,8 +90,10 @@ std::unique_ptr<Sink> open_output(nb::handle output, const FileSinkOptions& opti
     return open_descriptor(static_cast<int>(descriptor));
   }
   if (nb::hasattr(output, "write")) {
-    // A sink is destroyed with the GIL held, and so this object is released with it.
-    auto object = std::make_shared<ObjectOutput>(output);
+    const std::shared_ptr<ObjectOutput> object(new ObjectOutput(output), [](ObjectOutput* last) {
+      const nb::gil_scoped_acquire acquired;
+      delete last;
+    });
     return open_callback_sink([object](std::span<const std::byte> bytes) {
       return with_gil([&]() -> Result<void> {
         object->take(bytes);
@@ -131,8 +133,8 @@ void require_apart(const ByteSource& input, nb::handle output) {
       {"give the output another name"}));
 }
 
-std::optional<std::uint64_t> disk_limit(nb::handle max_disk) {
-  const nb::object checked = nb::module_::import_("etstream._arguments").attr("size")("max_disk", max_disk);
+std::optional<std::uint64_t> limit(const char* argument, nb::handle given) {
+  const nb::object checked = nb::module_::import_("etstream._arguments").attr("size")(argument, given);
   if (checked.is_none()) return std::nullopt;
   return nb::cast<std::uint64_t>(checked);
 }
@@ -141,14 +143,14 @@ nb::object progress_callback(nb::handle progress) {
   return nb::module_::import_("etstream._progress").attr("callback")(progress);
 }
 
-Progress progress_to(nb::handle callback, std::uint64_t before, std::uint64_t total) {
+Progress progress_to(nb::handle callback) {
   return [=, next = std::uint64_t{0}](std::uint64_t done, std::uint64_t size) mutable {
     if (done < next && done != size) return true;
     next = done + kStep;
     if (callback.is_none()) return check_signals_at_times().has_value();
     const auto shown = with_gil([&]() -> Result<void> {
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
-      callback(before + done, total);
+      callback(done, size);
       return {};
     });
     return shown.has_value();

@@ -45,15 +45,14 @@ class CollectedWarnings {
 /// Raises InvalidArgumentError if writing the output would change `input` in place.
 void require_apart(const ByteSource& input, nb::handle output);
 
-/// Returns the argument `max_disk` of Python's functions in bytes, given as an int or a str. Raises
-/// TypeError, InvalidArgumentError.
-[[nodiscard]] std::optional<std::uint64_t> disk_limit(nb::handle max_disk);
+/// Returns a limit in bytes that is given for the argument called `argument`, as an int or a str; nothing for
+/// None. Raises TypeError, InvalidArgumentError.
+[[nodiscard]] std::optional<std::uint64_t> limit(const char* argument, nb::handle given);
 
 /// Returns the function to call for the argument `progress` of Python's functions; None if nothing is shown.
 [[nodiscard]] nb::object progress_callback(nb::handle progress);
 
-/// Checks for Ctrl-C at each step, and reports the progress: `before` bytes and those of this file, of
-/// `total`. `callback` outlives it, or is None.
-[[nodiscard]] Progress progress_to(nb::handle callback, std::uint64_t before, std::uint64_t total);
+/// Checks for Ctrl-C at each step, and reports the progress. `callback` outlives it, or is None.
+[[nodiscard]] Progress progress_to(nb::handle callback);
 
 }  // namespace etstream::python

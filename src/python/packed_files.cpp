@@ -90,7 +90,7 @@ void write(nb::handle source, nb::handle output, nb::handle base, bool sync, nb:
   options.packing = FileSinkOptions::Packing::kNever;
   const std::unique_ptr<Sink> sink = wrap(open_output(destination, options), streams);
   without_gil([&]() -> Result<void> {
-    const ReadBytes read = reporting(stream.read, progress_to(callback, 0, stream.size), stream.size);
+    const ReadBytes read = reporting(stream.read, progress_to(callback), stream.size);
     ETSTREAM_TRY(recode(read, streams, *sink));
     return sink->commit();
   });

@@ -76,13 +76,12 @@ ProgramPlanOptions plan_options(std::optional<std::uint32_t> segment_alignment,
                                 std::optional<std::uint32_t> constant_tensor_alignment,
                                 std::optional<std::uint32_t> delegate_alignment,
                                 const std::optional<std::string>& delegates, bool strict_alignment,
-                                bool extract_constants, const std::optional<std::string>& as_of,
+                                const std::optional<std::string>& as_of,
                                 const std::optional<std::string>& flatbuffers) {
   ProgramPlanOptions options{.segment_alignment = segment_alignment,
                              .constant_tensor_alignment = constant_tensor_alignment,
                              .delegate_alignment = delegate_alignment,
                              .strict_alignment = strict_alignment,
-                             .extract_constants = extract_constants,
                              .as_of = release_of(as_of),
                              .vtables = vtables_of(flatbuffers)};
   if (delegates) {
@@ -247,8 +246,7 @@ void bind_programs(nb::module_& module) {
   nb::class_<ProgramPlanOptions>(module, "ProgramPlanOptions", "See etstream.plan_program.")
       .def("__init__", constructor(&plan_options), nb::kw_only(), nb::arg("segment_alignment"),
            nb::arg("constant_tensor_alignment"), nb::arg("delegate_alignment"), nb::arg("delegates"),
-           nb::arg("strict_alignment") = false, nb::arg("extract_constants") = false, nb::arg("as_of"),
-           nb::arg("flatbuffers"));
+           nb::arg("strict_alignment") = false, nb::arg("as_of"), nb::arg("flatbuffers"));
   module.def("plan_program", &plan_program, nb::arg("program"), nb::arg("options"), nb::kw_only(),
              nb::arg("drop_methods"), nb::arg("strip_stack_traces"), nb::arg("constants_out"),
              nb::arg("keys"), nb::arg("constants_from"), nb::arg("folder"), nb::arg("schema"),

@@ -23,11 +23,11 @@ etstream.bundle("model.pte", suites, "python.bpte")
 findings = etstream.verify("python.bpte")
 assert findings, findings
 assert not etstream.verify("cut.bpte")
-etstream.convert("python.bpte", "segmented.bpte", format="segmented")
+etstream.convert("python.bpte", "segmented.bpte", to="segmented")
 assert etstream.inspect("segmented.bpte")
 assert "etstream" in etstream.__file__ and etstream.__file__.startswith("/environment/")
 program = etstream.ProgramFile("model.pte")
-etstream.rewrite_program("model.pte", "rewritten.pte")
+etstream.pte("model.pte", "rewritten.pte")
 assert etstream.verify("rewritten.pte")
 print("Python", etstream.__version__)
 """

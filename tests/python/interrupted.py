@@ -28,7 +28,7 @@ class Slow:
 def weights(zeros: Path) -> etstream.Source:
     """Returns a safetensors file with one large tensor, which is only planned."""
     tensor = etstream.Tensor("float32", SHAPE, zeros)
-    return etstream.plan_tensor_data({"zeros": tensor}).source()
+    return etstream.ptd({"zeros": tensor}, dry_run=True).source()
 
 
 def checkpoint(path: Path) -> Path:
@@ -55,7 +55,7 @@ def main() -> None:
             if what == "diff":
                 etstream.diff(weights(zeros), weights(zeros))
             elif what == "merge":
-                etstream.plan_tensor_data([checkpoint(Path(folder, name)) for name in ("a", "b")])
+                etstream.ptd([checkpoint(Path(folder, name)) for name in ("a", "b")], dry_run=True)
             else:
                 etstream.FilePlan.copy(etstream.Source.file(zeros, 0, WRITTEN)).write(output)
         except KeyboardInterrupt:

@@ -34,16 +34,16 @@ class OneAnswer(os.PathLike[str]):
 
 
 ASKING: dict[str, Callable[[Callable[[str], Any]], object]] = {
-    "rewrite_program": lambda path: etstream.rewrite_program(path("a.pte"), path("b.pte"), constants_to=path("b.ptd")),
-    "plan_program": lambda path: etstream.plan_program(path("a.pte")),
-    "FilePlan.write": lambda path: etstream.plan_program(path("a.pte")).program.write(path("b.pte")),
-    "convert": lambda path: etstream.convert(path("a.bpte"), path("b.bpte"), format="segmented"),
-    "write_tensor_data": lambda path: etstream.write_tensor_data(path("a.pte"), path("b.ptd")),
-    "write_tensor_data_shards": lambda path: etstream.write_tensor_data_shards(
-        path("a.pte"), path("b.ptd"), max_size="1G"
+    "pte": lambda path: etstream.pte(path("a.pte"), path("b.pte"), constants_to=path("b.ptd")),
+    "pte, dry run": lambda path: etstream.pte(path("a.pte"), dry_run=True),
+    "FilePlan.write": lambda path: etstream.pte(path("a.pte"), dry_run=True).program.write(path("b.pte")),
+    "convert": lambda path: etstream.convert(path("a.bpte"), path("b.bpte"), to="segmented"),
+    "ptd": lambda path: etstream.ptd(path("a.pte"), path("b.ptd")),
+    "ptd_shards": lambda path: etstream.ptd_shards(
+        path("a.pte"), path("b.ptd"), split_max_size="1G"
     ),
-    "share_weights": lambda path: etstream.share_weights(
-        [path("a.pte"), path("same.pte")], path("b.ptd"), folder=path("folder"), least_size=1
+    "share": lambda path: etstream.share(
+        [path("a.pte"), path("same.pte")], path("b.ptd"), out_dir=path("folder"), least_size=1
     ),
     "inspect": lambda path: etstream.inspect(path("a.pte"), html=path("b.html")),
     "ExactJson": lambda path: etstream.ExactJson(path("program.fbs")),
@@ -68,7 +68,7 @@ def test_a_path_is_asked_for_once(
     for schema in SCHEMA.parent.glob("*.fbs"):
         shutil.copy(schema, tmp_path)
     etstream.bundle(program, cases, tmp_path / "a.bpte")
-    etstream.write_fat_container({"a": program}, tmp_path / "a.fat")
+    etstream.fat_pack({"a": program}, tmp_path / "a.fat")
     etstream.pack(program, tmp_path / "a.etz")
     etstream.ExactJson(SCHEMA).decompile(program, tmp_path / "a.json", file_name=str(program))
     given: list[OneAnswer] = []
@@ -85,9 +85,9 @@ def test_a_word_that_is_no_choice_is_an_error_of_etstreams(program: Path, cases:
     weights = tmp_path / "w.ptd"
     etstream.save_ptd({"a": etstream.Tensor("int8", [1], b"1")}, weights)
     calls: list[Callable[[Any], object]] = [
-        lambda word: etstream.plan_bundle(program, cases, format=word),
-        lambda word: etstream.plan_tensor_data(weights, format=word),
-        lambda word: etstream.plan_program(program, delegates=word),
+        lambda word: etstream.bundle(program, cases, format=word, dry_run=True),
+        lambda word: etstream.ptd(weights, to=word, dry_run=True),
+        lambda word: etstream.pte(program, delegates=word, dry_run=True),
         lambda word: etstream.graph(program, format=word),
         lambda word: etstream.memory_budget(program, format=word),
         lambda word: etstream.load_ptd(weights, framework=word),
@@ -99,12 +99,11 @@ def test_a_word_that_is_no_choice_is_an_error_of_etstreams(program: Path, cases:
 
 def test_one_alone_is_not_taken_for_several(program: Path, tmp_path: Path) -> None:
     def share(programs: Any) -> None:
-        etstream.share_weights(programs, tmp_path / "w.ptd", fat=tmp_path / "out.fat")
+        etstream.share(programs, tmp_path / "w.ptd", fat=tmp_path / "out.fat")
 
     takers: list[tuple[Callable[[Any], object], str]] = [
         (share, "programs"),
-        (lambda one: etstream.plan_program(program, drop_methods=one), "drop_methods"),
-        (lambda one: etstream.plan_native_package(b"", {}, mutable_keys=one), "mutable_keys"),
+        (lambda one: etstream.ptn(b"", {}, mutable=one, dry_run=True), "mutable"),
         (lambda one: etstream.FlatbufferText("a.fbs", one), "include_folders"),
         (lambda one: etstream.ExactJson("a.fbs", one), "include_folders"),
         (etstream.Source.concatenation, "parts"),
@@ -115,27 +114,27 @@ def test_one_alone_is_not_taken_for_several(program: Path, tmp_path: Path) -> No
                 take(one)
         with pytest.raises(TypeError, match=f"{argument}: expected .*, found int$"):
             take(3)
-    with pytest.raises(TypeError, match="^drop_methods: expected names, found b'x.{,200} alone: put it in a list$"):
-        etstream.plan_program(program, drop_methods=b"x" * 5000)
+    with pytest.raises(TypeError, match="^mutable: expected names, found b'x.{,200} alone: put it in a list$"):
+        etstream.ptn(b"", {}, mutable=b"x" * 5000, dry_run=True)
 
 
 def test_a_file_or_memory_alone_is_not_taken_for_its_lines_or_bytes(program: Path, tmp_path: Path) -> None:
     thin, weights = tmp_path / "thin.pte", tmp_path / "w.ptd"
-    etstream.rewrite_program(program, thin, constants_to=weights)
-    expected = bytes(etstream.plan_program(thin, constants_from=[weights]).program)
+    etstream.pte(program, thin, constants_to=weights)
+    expected = bytes(etstream.pte(thin, constants_from=[weights], dry_run=True).program)
     with open(weights, "rb") as file:
         content = file.read()
         ones = (file, io.BytesIO(content), content, bytearray(content), memoryview(content),
                 numpy.fromfile(weights, "uint8"), torch.frombuffer(bytearray(content), dtype=torch.uint8))  # fmt: skip
         for one in ones:
-            assert bytes(etstream.plan_program(thin, constants_from=one).program) == expected, type(one)
+            assert bytes(etstream.pte(thin, constants_from=one, dry_run=True).program) == expected, type(one)
 
 
 def test_names_of_names_are_str(program: Path) -> None:
     takers: list[tuple[Callable[[Any], object], str]] = [
         (lambda names: etstream.inspect(program, names=names), "names"),
         (lambda names: etstream.diff(program, program, names=names), "names"),
-        (lambda names: etstream.plan_program(program, constants_out=True, keys=names), "keys"),
+        (lambda names: etstream.pte(program, constants_to="w.ptd", keys=names, dry_run=True), "keys"),
     ]
     for take, argument in takers:
         for wrong in ({"a": 3}, {3: "a"}):
@@ -149,7 +148,7 @@ def test_a_dtype_is_taken_as_libraries_and_people_have_it(tmp_path: Path) -> Non
     etstream.save_ptd({"a": torch.ones(3, dtype=torch.bfloat16), "b": weights["b"]}, expected)
     for dtype in (torch.bfloat16, ml_dtypes.bfloat16, numpy.dtype(ml_dtypes.bfloat16), "bfloat16", "torch.bfloat16",
                   "bf16", "BF16", {"a": torch.bfloat16}, {"*": "f32", "?": "bf16"}):  # fmt: skip
-        plan = etstream.plan_tensor_data(weights, dtype=dtype)
+        plan = etstream.ptd(weights, dtype=dtype, dry_run=True)
         assert bytes(plan) == expected.read_bytes(), dtype
     for given, name in (
         (torch.float16, "float16"), (torch.half, "float16"), (numpy.float16, "float16"), ("fp16", "float16"),
@@ -160,24 +159,24 @@ def test_a_dtype_is_taken_as_libraries_and_people_have_it(tmp_path: Path) -> Non
     assert etstream.Tensor(torch.bool, [1], b"1").dtype == etstream.Tensor(numpy.bool_, [1], b"1").dtype == "bool"
     for wrong in (16, float, object(), numpy.float16(1), torch.ones(1), ["bf16"]):
         with pytest.raises(TypeError, match="dtype: expected a dtype of torch's or NumPy's, or a name"):
-            etstream.plan_tensor_data(weights, dtype=wrong)  # type: ignore[arg-type]
+            etstream.ptd(weights, dtype=wrong, dry_run=True)  # type: ignore[arg-type]
     with pytest.raises(etstream.InvalidArgumentError, match="dtype: expected .* such as bfloat16, found 'bf17'"):
-        etstream.plan_tensor_data(weights, dtype="bf17")
+        etstream.ptd(weights, dtype="bf17", dry_run=True)
     with pytest.raises(etstream.InvalidArgumentError, match="little-endian"):
         etstream.Tensor(numpy.dtype(">f2"), [1], b"12")
 
 
 def test_a_size_is_taken_as_the_command_takes_it(program: Path, tmp_path: Path) -> None:
     weights = {"a": torch.ones(3), "b": torch.zeros(510)}
-    expected = bytes(etstream.plan_tensor_data(weights, segment_alignment=4096))
+    expected = bytes(etstream.ptd(weights, segment_alignment=4096, dry_run=True))
     for size in ("4096", "4K", "4k", "4 KiB", "4KB"):
-        assert bytes(etstream.plan_tensor_data(weights, segment_alignment=size)) == expected
-        assert bytes(etstream.plan_fat_container({"a": b"x"}, align=size)) == bytes(
-            etstream.plan_fat_container({"a": b"x"}, align=4096)
+        assert bytes(etstream.ptd(weights, segment_alignment=size, dry_run=True)) == expected
+        assert bytes(etstream.fat_pack({"a": b"x"}, align=size, dry_run=True)) == bytes(
+            etstream.fat_pack({"a": b"x"}, align=4096, dry_run=True)
         )
-        plan = etstream.plan_program(program, segment_alignment=size).program
-        assert bytes(plan) == bytes(etstream.plan_program(program, segment_alignment=4096).program)
-    assert len(etstream.write_tensor_data_shards(weights, tmp_path / "w.ptd", max_size="2K", max_disk="1 MB")) == 2
+        plan = etstream.pte(program, segment_alignment=size, dry_run=True).program
+        assert bytes(plan) == bytes(etstream.pte(program, segment_alignment=4096, dry_run=True).program)
+    assert len(etstream.ptd_shards(weights, tmp_path / "w.ptd", split_max_size="2K", max_disk="1 MB")) == 2
     with pytest.raises(etstream.TooLargeError, match="over the limit of 1.0 KiB"):
         etstream.save_ptd(weights, tmp_path / "w.ptd", max_disk="1K")
     for wrong, reason in (
@@ -190,9 +189,9 @@ def test_a_size_is_taken_as_the_command_takes_it(program: Path, tmp_path: Path) 
         with pytest.raises(etstream.InvalidArgumentError, match=f"^max_disk: .*{reason}"):
             etstream.save_ptd(weights, tmp_path / "x.ptd", max_disk=wrong)
     with pytest.raises(etstream.InvalidArgumentError, match="^align: expected at most 4294967295B, found '4G'"):
-        etstream.plan_fat_container({"a": b"x"}, align="4G")
+        etstream.fat_pack({"a": b"x"}, align="4G", dry_run=True)
     with pytest.raises(TypeError, match="segment_alignment: expected an int, or a size such as '4G', found 1.5"):
-        etstream.plan_tensor_data(weights, segment_alignment=1.5)  # type: ignore[arg-type]
+        etstream.ptd(weights, segment_alignment=1.5, dry_run=True)  # type: ignore[arg-type]
 
 
 def test_max_disk_is_a_number_of_bytes(tmp_path: Path) -> None:

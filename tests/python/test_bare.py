@@ -21,16 +21,16 @@ import etstream
 program, cases, folder = sys.argv[1:]
 plan = etstream.bundle(program, cases, folder + "/model.bpte")
 output = io.BytesIO()
-etstream.convert(open(folder + "/model.bpte", "rb").read(), output, format="segmented")
+etstream.convert(open(folder + "/model.bpte", "rb").read(), output, to="segmented")
 bundle = etstream.BundledProgramFile(output)
 assert bundle.format == "segmented" and etstream.verify(output) and etstream.verify(folder + "/model.bpte")
 assert bundle.program.read() == open(program, "rb").read()
 data = memoryview(bytearray(24)).cast("f", (2, 3))
 tensor = etstream.Tensor("float32", [2, 3], data)
-etstream.write_tensor_data({"w": tensor}, folder + "/w.ptd")
+etstream.ptd({"w": tensor}, folder + "/w.ptd")
 assert etstream.Checkpoint(folder + "/w.ptd").tensors[0].data.read() == bytes(24)
 assert etstream.inspect(program)["methods"][0]["name"] == "forward"
-etstream.rewrite_program(memoryview(open(program, "rb").read()), folder + "/model.pte", segment_alignment=64)
+etstream.pte(memoryview(open(program, "rb").read()), folder + "/model.pte", segment_alignment=64)
 assert etstream.diff(program, folder + "/model.pte")["same_content"]
 case = etstream.TestCase([tensor, 1, 2.5, True, None])
 assert [type(value).__name__ for value in case.inputs] == ["Tensor", "int", "float", "bool", "NoneType"]

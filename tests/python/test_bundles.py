@@ -52,7 +52,7 @@ def write_bundle(exported: models.Export, path: Path, bundle_format: str = "bp08
 
 
 def in_format(bundle: bytes, path: Path, bundle_format: str) -> Path:
-    etstream.convert(bundle, path, format=bundle_format, sync=False)
+    etstream.convert(bundle, path, to=bundle_format, sync=False)
     return path
 
 
@@ -359,7 +359,7 @@ def test_large_bundles_take_little_memory(tmp_path: Path) -> None:
     program = embedding(rows, weights)
     paths = [tmp_path / bundle_format for bundle_format in FORMATS]
     for path in paths:
-        plan = etstream.plan_bundle(program.source(), cases, format=path.name, hash=False)
+        plan = etstream.bundle(program.source(), cases, format=path.name, hash=False, dry_run=True)
         write_ends(plan, path)
         assert path.stat().st_size == plan.size > 256 << 20
     weights.unlink()

@@ -78,7 +78,7 @@ def test_memory_budget(command: Command, program: Path, bundle: Path) -> None:
 
 
 def test_diff(command: Command, folder: Path, program: Path, bundle: Path) -> None:
-    etstream.rewrite_program(program, other := folder / "other.pte", segment_alignment=4096)
+    etstream.pte(program, other := folder / "other.pte", segment_alignment=4096)
     found = etstream.diff(program, other)
     assert found == reported(command, "diff", program, other)
     assert found["same_content"] and not found["same_bytes"] and found["differences"]
@@ -125,11 +125,11 @@ def test_test_cases(folder: Path, bundle: Path) -> None:
 
 
 def test_convert(command: Command, folder: Path, bundle: Path) -> None:
-    etstream.convert(bundle, segmented := folder / "segmented.bpte", format="segmented")
+    etstream.convert(bundle, segmented := folder / "segmented.bpte", to="segmented")
     command("convert", bundle, "--to", "segmented", "-o", folder / "command.bpte")
     assert segmented.read_bytes() == (folder / "command.bpte").read_bytes()
     back = io.BytesIO()
-    etstream.convert(segmented, back, format="bp08")
+    etstream.convert(segmented, back, to="bp08")
     assert back.getvalue() == bundle.read_bytes()
 
 
@@ -149,10 +149,10 @@ def test_convert(command: Command, folder: Path, bundle: Path) -> None:
     ],
     ids=str,
 )
-def test_rewrite_program(
+def test_pte(
     command: Command, folder: Path, program: Path, options: dict[str, Any], arguments: list[str]
 ) -> None:
-    plan = etstream.rewrite_program(program, output := folder / "rewritten.pte", **options)
+    plan = etstream.pte(program, output := folder / "rewritten.pte", **options)
     command("pte", program, "-o", folder / "command.pte", *arguments)
     assert output.read_bytes() == (folder / "command.pte").read_bytes()
     assert plan.program.size == output.stat().st_size and plan.tensor_data is None
@@ -161,26 +161,26 @@ def test_rewrite_program(
 def test_constants_out_and_in(command: Command, folder: Path, program: Path) -> None:
     outputs = [folder / name for name in ("lean.pte", "lean.ptd", "command.pte", "command.ptd")]
     (folder / "keys.json").write_text(json.dumps(keys := {"1": "first"}))
-    etstream.rewrite_program(program, outputs[0], constants_to=outputs[1], keys=keys)
+    etstream.pte(program, outputs[0], constants_to=outputs[1], keys=keys)
     command("pte", program, "-o", outputs[2], "--constants-to", outputs[3], "--keys", folder / "keys.json")
     content = [path.read_bytes() for path in outputs]
     assert content[:2] == content[2:] and b"first" in content[1]
     assert "first" in etstream.ProgramFile(outputs[0]).external_keys
     assert etstream.verify(outputs[0], outputs[1])
-    etstream.rewrite_program(content[0], back := io.BytesIO(), constants_from=[content[1]])
+    etstream.pte(content[0], back := io.BytesIO(), constants_from=[content[1]])
     assert etstream.ProgramFile(back).external_keys == []
     with pytest.raises(etstream.InvalidArgumentError, match="two outputs"):
-        etstream.rewrite_program(program, outputs[0], constants_to=folder / "." / "lean.pte")
+        etstream.pte(program, outputs[0], constants_to=folder / "." / "lean.pte")
     with pytest.raises(etstream.CorruptError, match="expected"):
-        etstream.rewrite_program(content[0], io.BytesIO(), constants_from=[content[1][:-1]])
+        etstream.pte(content[0], io.BytesIO(), constants_from=[content[1][:-1]])
 
 
 @pytest.mark.parametrize("constant", ["typo", "99", "0" * 64])
 def test_keys_and_patterns_of_nothing_are_errors(program: Path, weights: Path, constant: str) -> None:
     with pytest.raises(etstream.NoSuchNameError, match=f"no constant is '{constant}', which is to have the key 'a'"):
-        etstream.plan_program(program, constants_out=True, keys={"1": "first", constant: "a"})
+        etstream.pte(program, constants_to="w.ptd", keys={"1": "first", constant: "a"}, dry_run=True)
     with pytest.raises(etstream.NoSuchNameError, match=r"no tensor's name matches 'zz\*'"):
-        etstream.plan_tensor_data(weights, dtype={"*": "float16", "zz*": "float16"})
+        etstream.ptd(weights, dtype={"*": "float16", "zz*": "float16"}, dry_run=True)
 
 
 def test_both_files_appear_or_none(tmp_path: Path, program: Path) -> None:
@@ -189,7 +189,7 @@ def test_both_files_appear_or_none(tmp_path: Path, program: Path) -> None:
             raise ArithmeticError("as planned")
 
     with pytest.raises(ArithmeticError):
-        etstream.rewrite_program(program, Full(), constants_to=tmp_path / "model.ptd")
+        etstream.pte(program, Full(), constants_to=tmp_path / "model.ptd")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -224,7 +224,7 @@ def test_constants_in_the_flatbuffer_are_extracted(command: Command, folder: Pat
     described["segments"] = []
     schema.compile(json.dumps(described).encode(), inline := folder / "inline.pte", order="python")
     assert etstream.verify(inline).warnings
-    etstream.rewrite_program(inline, extracted := folder / "extracted.pte", extract_constants=True)
+    etstream.pte(inline, extracted := folder / "extracted.pte")
     command("pte", inline, "-o", folder / "command.pte")
     assert extracted.read_bytes() == (folder / "command.pte").read_bytes() != inline.read_bytes()
 
@@ -252,55 +252,55 @@ def test_python_writes_as_the_installed_flatbuffers_does(program: Path, monkeypa
     written = {}
     for installed in ("25.2.10", "25.12.19"):
         monkeypatch.setattr("etstream._bundles.installed_flatbuffers", lambda installed=installed: installed)
-        written[installed] = bytes(etstream.plan_bundle(program, cases, unchecked=True))
+        written[installed] = bytes(etstream.bundle(program, cases, unchecked=True, dry_run=True))
         assert written[installed] == bytes(
-            etstream.plan_bundle(program, cases, unchecked=True, flatbuffers=installed)
+            etstream.bundle(program, cases, unchecked=True, flatbuffers=installed, dry_run=True)
         )
     assert written["25.2.10"] != written["25.12.19"]
     with pytest.raises(etstream.InvalidArgumentError, match="expected a release of ExecuTorch from 1.0"):
-        etstream.plan_bundle(program, cases, as_of="0.7")
+        etstream.bundle(program, cases, as_of="0.7", dry_run=True)
 
 
 def test_program_from_json(command: Command, folder: Path, program: Path) -> None:
     schema = etstream.ExactJson(SCHEMA)
     schema.decompile(program, description := folder / "model.json")
-    plan = etstream.plan_program(description, segments_from=program)
+    plan = etstream.pte(description, segments_from=program, dry_run=True)
     assert bytes(plan.program) == program.read_bytes()
     described = json.loads(description.read_text())
     segment = etstream.ProgramFile(program).segments[0]
     described["segments"][0]["data"] = {"file": str(program), "offset": segment.offset, "size": segment.size}
-    again = etstream.plan_program(json.dumps(described).encode(), folder=folder)
+    again = etstream.pte(json.dumps(described).encode(), folder=folder, dry_run=True)
     assert bytes(again.program) == program.read_bytes()
     for arguments, error in (
-        ({"drop_methods": ["forward"]}, etstream.InvalidArgumentError),
-        ({"drop_methods": ["backward"]}, etstream.NoSuchNameError),
-        ({"drop_methods": "forward"}, TypeError),
+        ({"drop_method": ["forward"]}, etstream.InvalidArgumentError),
+        ({"drop_method": "backward"}, etstream.NoSuchNameError),
+        ({"drop_method": 3}, TypeError),
         ({"keys": {"1": "a"}}, etstream.InvalidArgumentError),
         ({"delegates": "outside"}, ValueError),
         ({"segments_from": program}, etstream.InvalidArgumentError),
         ({"schema": folder / "none.fbs"}, etstream.NoSuchFileError),
     ):
         with pytest.raises(error):
-            etstream.plan_program(program, **arguments)  # type: ignore[arg-type]
+            etstream.pte(program, **arguments, dry_run=True)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("options", "arguments"),
     [
         ({}, []),
-        ({"share_equal": False, "segment_alignment": 4096}, ["--no-dedup", "--segment-alignment", "4096"]),
+        ({"dedup": False, "segment_alignment": 4096}, ["--no-dedup", "--segment-alignment", "4096"]),
         ({"as_of": "1.0"}, ["--as-of", "1.0"]),
         ({"only": "*.1.*", "dtype": "bfloat16"}, ["--only", "*.1.*", "--dtype", "bfloat16"]),
         (
             {"dtype": {"*": "float16", "*.2.*": "float64"}},
             ["--dtype", "float16", "--dtype", "*.2.*=float64"],
         ),
-        ({"format": "safetensors"}, ["--to", "safetensors"]),
-        ({"rules": {"layers.*.weight": "l.*.w"}}, ["--map", "rules.json"]),
+        ({"to": "safetensors"}, ["--to", "safetensors"]),
+        ({"map": {"layers.*.weight": "l.*.w"}}, ["--map", "rules.json"]),
     ],
     ids=str,
 )
-def test_write_tensor_data(
+def test_ptd(
     command: Command,
     folder: Path,
     weights: Path,
@@ -309,10 +309,11 @@ def test_write_tensor_data(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(folder)
-    (folder / "rules.json").write_text(json.dumps(options.get("rules")))
-    plan = etstream.write_tensor_data(weights, output := folder / "weights.ptd", **options)
-    command("ptd", weights, "-o", "command.ptd", *arguments)
-    assert output.read_bytes() == (folder / "command.ptd").read_bytes()
+    (folder / "rules.json").write_text(json.dumps(options.get("map")))
+    ending = options.get("to", "ptd")
+    plan = etstream.ptd(weights, output := folder / f"weights.{ending}", **options)
+    command("ptd", weights, "-o", f"command.{ending}", *arguments)
+    assert output.read_bytes() == (folder / f"command.{ending}").read_bytes()
     assert plan.size == output.stat().st_size
     assert etstream.verify(output)
 
@@ -320,15 +321,15 @@ def test_write_tensor_data(
 def test_tensors_in_memory_are_written_as_those_in_files(folder: Path, weights: Path) -> None:
     tensors = safetensors.numpy.load_file(weights)
     in_order = {one.name: tensors[one.name] for one in etstream.Checkpoint(weights).tensors}
-    expected = bytes(etstream.plan_tensor_data(weights))
-    assert bytes(etstream.plan_tensor_data(in_order)) == expected
+    expected = bytes(etstream.ptd(weights, dry_run=True))
+    assert bytes(etstream.ptd(in_order, dry_run=True)) == expected
     state = {name: torch.from_numpy(tensor) for name, tensor in in_order.items()}
     names = list(state)
     parts = [{name: state[name] for name in names[:2]}, {name: in_order[name] for name in names[1:]}]
-    assert bytes(etstream.plan_tensor_data(parts)) == expected
-    assert bytes(etstream.plan_tensor_data(etstream.Checkpoint(weights))) == expected
+    assert bytes(etstream.ptd(parts, dry_run=True)) == expected
+    assert bytes(etstream.ptd(etstream.Checkpoint(weights), dry_run=True)) == expected
     with pytest.raises(etstream.InvalidArgumentError, match=names[0]):
-        etstream.plan_tensor_data([state, {names[0]: state[names[0]] + 1}])
+        etstream.ptd([state, {names[0]: state[names[0]] + 1}], dry_run=True)
 
 
 def test_checkpoint(weights: Path) -> None:
@@ -343,15 +344,15 @@ def test_checkpoint(weights: Path) -> None:
 
 def test_rules_warn_of_what_they_miss(weights: Path) -> None:
     with pytest.warns(UserWarning) as caught:
-        etstream.plan_tensor_data(weights, rules={"nothing": "something", "layers.0.*": "l.*"})
+        etstream.ptd(weights, map={"nothing": "something", "layers.0.*": "l.*"}, dry_run=True)
     assert [str(one.message) for one in caught] == [
         "rule 'nothing': no tensor to apply to",
         "3 tensors, such as 'layers.1.weight': no rule applies, the name stays",
     ]
     with pytest.raises(etstream.NotFoundError, match="llama"):
-        etstream.plan_tensor_data(weights, rules="no such rules")
+        etstream.ptd(weights, map="no such rules", dry_run=True)
     with pytest.raises(etstream.InvalidArgumentError, match="found 'float7'"):
-        etstream.plan_tensor_data(weights, dtype="float7")
+        etstream.ptd(weights, dtype="float7", dry_run=True)
 
 
 def test_flatbuffers(command: Command, folder: Path, program: Path) -> None:
@@ -380,18 +381,18 @@ def test_exact_json(command: Command, folder: Path, program: Path, leave_out_ove
     command("compile", "--exact", SCHEMA, output, "-o", folder / "command.bin")
     assert made.read_bytes() == (folder / "command.bin").read_bytes()
     schema.compile(output, made, order="python")
-    assert bytes(schema.plan(output, order="python")) == made.read_bytes()
+    assert bytes(schema.compile(output, order="python", dry_run=True)) == made.read_bytes()
     with pytest.raises(ValueError, match="order"):
-        schema.plan(output, order="other")  # type: ignore[arg-type]
+        schema.compile(output, order="other", dry_run=True)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("call", "arguments"),
     [
         (lambda path: etstream.inspect(path), ["inspect"]),
-        (lambda path: etstream.rewrite_program(path, "x"), ["pte", "-o", "x"]),
-        (lambda path: etstream.convert(path, "x", format="bp08"), ["convert", "--to", "bp08", "-o", "x"]),
-        (lambda path: etstream.write_tensor_data(path, "x"), ["ptd", "-o", "x"]),
+        (lambda path: etstream.pte(path, "x"), ["pte", "-o", "x"]),
+        (lambda path: etstream.convert(path, "x", to="bp08"), ["convert", "--to", "bp08", "-o", "x"]),
+        (lambda path: etstream.ptd(path, "x"), ["ptd", "-o", "x"]),
         (lambda path: etstream.extract(path, "x"), ["extract", "--program", "x"]),
     ],
 )

@@ -148,7 +148,7 @@ def test_a_dim_order_that_is_none_is_refused(program: Path, cases: Path) -> None
     with pytest.raises(etstream.InvalidArgumentError, match="dim_order that is not a permutation"):
         etstream.Tensor("float32", [2, 2], bytes(16), [0, 0])
     order = b"\x04\0\0\0\0\1\2\3"
-    damaged = bytes(etstream.plan_bundle(program, cases)).replace(order, order[:6] + b"\0\3")
+    damaged = bytes(etstream.bundle(program, cases, dry_run=True)).replace(order, order[:6] + b"\0\3")
     value = etstream.BundledProgramFile(damaged).suites[0].test_cases[0].inputs[0]
     for call in (value.torch, value.numpy):
         with pytest.raises(etstream.CorruptError, match="a bytes: a tensor has a dim_order that is not"):
@@ -185,13 +185,13 @@ def test_a_checkpoint_is_a_mapping(weights: Path) -> None:
         checkpoint["layers.0"]
     assert str(missing.value) == f"{weights}: there is no data named 'layers.0'"
     assert isinstance(missing.value, etstream.NoSuchNameError)
-    again = etstream.plan_tensor_data(dict(checkpoint))
+    again = etstream.ptd(dict(checkpoint), dry_run=True)
     assert bytes(again) == weights.read_bytes()
 
 
 def test_a_key_that_is_no_name_is_in_no_mapping() -> None:
     checkpoint = etstream.Checkpoint.of({"a": torch.ones(1)})
-    for mapping in (checkpoint, etstream.FatContainerFile(bytes(etstream.plan_fat_container({"a": b"1"})))):
+    for mapping in (checkpoint, etstream.FatContainerFile(bytes(etstream.fat_pack({"a": b"1"}, dry_run=True)))):
         assert 3 not in mapping and mapping.get(3) is None and mapping.get("\ud800") is None
         with pytest.raises(KeyError, match="there is no (data named|payload) 3"):
             mapping[3]
@@ -227,14 +227,14 @@ NO_CHECKPOINTS: dict[str, Callable[[Path], Any]] = {
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_what_is_no_checkpoint_is_refused_by_its_type(kind: str, program: Path, tmp_path: Path) -> None:
     weights = tmp_path / "w.safetensors"
-    etstream.write_tensor_data({"a": torch.zeros(3000)}, weights, format="safetensors")
+    etstream.ptd({"a": torch.zeros(3000)}, weights, to="safetensors")
     wrong = NO_CHECKPOINTS[kind](weights)
     calls: list[Callable[[Any], object]] = [
-        lambda given: etstream.write_tensor_data(given, tmp_path / "w.ptd"),
-        lambda given: etstream.plan_tensor_data([weights, given]),
+        lambda given: etstream.ptd(given, tmp_path / "w.ptd"),
+        lambda given: etstream.ptd([weights, given], dry_run=True),
         lambda given: etstream.explain(program, by=given),
-        lambda given: etstream.plan_reweighting(program, was=weights, now=given),
-        lambda given: etstream.plan_native_package(b"", given),
+        lambda given: etstream.reweight(program, was=weights, now=given, dry_run=True),
+        lambda given: etstream.ptn(b"", given, dry_run=True),
     ]
     taken = "a checkpoint's path, a Checkpoint, or a mapping of names to tensors"
     for call in calls:
@@ -247,7 +247,7 @@ def test_what_is_no_checkpoint_is_refused_by_its_type(kind: str, program: Path, 
 
 
 def test_a_fat_container_is_a_mapping(program: Path) -> None:
-    fat = etstream.FatContainerFile(bytes(etstream.plan_fat_container({"portable": program})))
+    fat = etstream.FatContainerFile(bytes(etstream.fat_pack({"portable": program}, dry_run=True)))
     assert isinstance(fat, Mapping) and list(fat.keys()) == ["portable"] and "x" not in fat
     assert {name: source.size for name, source in fat.items()} == {"portable": program.stat().st_size}
     with pytest.raises(LookupError, match="there is no payload 'x'; there are 'portable'"):
@@ -298,22 +298,22 @@ def test_executorchs_suites_stand_for_etstreams(program: Path, cases: Path) -> N
         )
         for suite in suites
     ]
-    expected = bytes(etstream.plan_bundle(program, suites))
-    assert bytes(etstream.plan_bundle(program, theirs)) == expected
-    assert bytes(etstream.plan_bundle(program, theirs[0])) == expected
-    assert bytes(etstream.plan_bundle(program, {theirs[0].method_name: theirs[0].test_cases})) == expected
-    assert bytes(etstream.plan_bundle(program, {"forward": theirs[0]})) == expected
-    assert bytes(etstream.plan_bundle(program, etstream.TestSuite("forward", theirs[0].test_cases))) == expected
+    expected = bytes(etstream.bundle(program, suites, dry_run=True))
+    assert bytes(etstream.bundle(program, theirs, dry_run=True)) == expected
+    assert bytes(etstream.bundle(program, theirs[0], dry_run=True)) == expected
+    assert bytes(etstream.bundle(program, {theirs[0].method_name: theirs[0].test_cases}, dry_run=True)) == expected
+    assert bytes(etstream.bundle(program, {"forward": theirs[0]}, dry_run=True)) == expected
+    assert bytes(etstream.bundle(program, etstream.TestSuite("forward", theirs[0].test_cases), dry_run=True)) == expected
     with pytest.raises(etstream.InvalidArgumentError, match="cases of 'other': .* a suite of 'forward'"):
-        etstream.plan_bundle(program, {"other": theirs[0]})
-    by_method = etstream.plan_bundle(program, {"b": theirs[0].test_cases, "a": []}, unchecked=True)
+        etstream.bundle(program, {"other": theirs[0]}, dry_run=True)
+    by_method = etstream.bundle(program, {"b": theirs[0].test_cases, "a": []}, unchecked=True, dry_run=True)
     assert [suite.method_name for suite in etstream.BundledProgramFile(bytes(by_method)).suites] == ["a", "b"]
     with pytest.raises(TypeError, match="expected a TestSuite, or a MethodTestSuite of ExecuTorch, found int"):
-        etstream.plan_bundle(program, [1])  # type: ignore[list-item]
+        etstream.bundle(program, [1], dry_run=True)  # type: ignore[list-item]
     with pytest.raises(TypeError, match="expected a TestCase, or a MethodTestCase of ExecuTorch, found int"):
-        etstream.plan_bundle(program, {"forward": [1]})  # type: ignore[list-item]
+        etstream.bundle(program, {"forward": [1]}, dry_run=True)  # type: ignore[list-item]
     with pytest.raises(TypeError, match="cases of 'forward': expected test cases, found 'cases.json' alone"):
-        etstream.plan_bundle(program, {"forward": "cases.json"})  # type: ignore[dict-item]
+        etstream.bundle(program, {"forward": "cases.json"}, dry_run=True)  # type: ignore[dict-item]
 
 
 def test_a_bundle_gets_the_metadata_that_the_command_gives(
@@ -342,7 +342,7 @@ def test_values_are_compared_as_bundles_are() -> None:
 def test_everything_says_what_it_is(program: Path, cases: Path, weights: Path, tmp_path: Path) -> None:
     plan = etstream.bundle(program, cases, tmp_path / "m.bpte")
     bundled = etstream.BundledProgramFile(tmp_path / "m.bpte")
-    fat = etstream.FatContainerFile(bytes(etstream.plan_fat_container({"a": program})))
+    fat = etstream.FatContainerFile(bytes(etstream.fat_pack({"a": program}, dry_run=True)))
     told = [
         plan,
         bundled,
@@ -378,7 +378,7 @@ def test_pytest_takes_test_cases_for_no_tests(tmp_path: Path) -> None:
 
 
 def test_bytes_are_no_output(program: Path) -> None:
-    for write in (etstream.FilePlan.copy(program).write, lambda output: etstream.rewrite_program(program, output)):
+    for write in (etstream.FilePlan.copy(program).write, lambda output: etstream.pte(program, output)):
         with pytest.raises(TypeError, match=r"expected a path.*, found bytes: os\.fsdecode\(\) makes a path of them"):
             write(b"out.pte")
 
@@ -386,9 +386,9 @@ def test_bytes_are_no_output(program: Path) -> None:
 def test_a_warning_is_of_the_line_that_called(weights: Path) -> None:
     rules = {"nothing": "x", "a": "y"}
     with pytest.warns(UserWarning) as direct:
-        etstream.plan_tensor_data(weights, rules=rules)
+        etstream.ptd(weights, map=rules, dry_run=True)
     with pytest.warns(UserWarning) as through_another:
-        etstream.write_tensor_data(weights, str(weights) + "2", rules=rules | {"never": "z"})
+        etstream.ptd(weights, str(weights) + "2", map=rules | {"never": "z"})
     assert {one.filename for one in (*direct, *through_another)} == {__file__}
     tensors = "2 tensors, such as 'b': no rule applies, the name stays"
     assert {str(one.message) for one in direct} == {"rule 'nothing': no tensor to apply to", tensors}
@@ -400,7 +400,7 @@ def test_a_warning_is_of_the_line_that_called(weights: Path) -> None:
 
 def test_a_file_that_is_called_as_the_package_is_a_caller_too(weights: Path) -> None:
     user = str(Path(etstream.__file__).parent) + "_user.py"
-    code = compile("etstream.plan_tensor_data(weights, rules={'nothing': 'x', 'a': 'y'})", user, "exec")
+    code = compile("etstream.ptd(weights, map={'nothing': 'x', 'a': 'y'}, dry_run=True)", user, "exec")
     with pytest.warns(UserWarning) as warned:
         exec(code, {"etstream": etstream, "weights": weights})
     assert {(one.filename, one.lineno) for one in warned} == {(user, 1)}

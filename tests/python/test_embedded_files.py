@@ -50,8 +50,8 @@ def test_what_can_not_be_is_refused_and_nothing_is_written(program: Path, tmp_pa
         found = type(one).__name__
         with pytest.raises(TypeError, match=f"^file: expected a path, found {found}$"):
             etstream.embed(one, tmp_path / "model.h")
-        with pytest.raises(TypeError, match=f"^outputs: expected a path, found {found}$"):
+        with pytest.raises(TypeError, match=f"^output: expected a path, found {found}$"):
             etstream.embed(program, [tmp_path / "model.h", one])
-        with pytest.raises(TypeError, match="^outputs: expected paths, found .{1,240}$"):
+        with pytest.raises(TypeError, match="^output: expected paths, found .{1,240}$"):
             etstream.embed(program, one)
     assert list(tmp_path.iterdir()) == []

@@ -22,19 +22,19 @@ def test_a_dict_of_equal_tensors_comes_back(tmp_path: Path) -> None:
     assert all(torch.equal(loaded[name], tensor) for name, tensor in state.items())
     checkpoint = etstream.Checkpoint(file)
     assert len(checkpoint) == LAYERS
-    etstream.write_tensor_data(checkpoint, tmp_path / "again.ptd")
+    etstream.ptd(checkpoint, tmp_path / "again.ptd")
     assert (tmp_path / "again.ptd").read_bytes() == file.read_bytes()
     with pytest.raises(etstream.TooLargeError, match=r"found 24.0 MiB \(2516"):
-        etstream.write_tensor_data(file, out, format="safetensors")
+        etstream.ptd(file, out, to="safetensors")
     with pytest.raises(etstream.TooLargeError, match="over the limit of 1.0 MiB"):
-        etstream.write_tensor_data(file, out, format="safetensors", max_disk=1 << 20)
+        etstream.ptd(file, out, to="safetensors", max_disk=1 << 20)
     with pytest.raises(etstream.TooLargeError):
-        etstream.plan_tensor_data(file, format="safetensors").write(out)
+        etstream.ptd(file, to="safetensors", dry_run=True).write(out)
     assert not out.exists()
-    etstream.write_tensor_data(file, out, format="safetensors", max_disk=25 << 20)
+    etstream.ptd(file, out, to="safetensors", max_disk=25 << 20)
     assert len(load_file(out)) == LAYERS
     # The limit is not for tensors in memory, which are as the caller made them.
-    etstream.write_tensor_data(state, out, format="safetensors")
+    etstream.ptd(state, out, to="safetensors")
     tied = dict.fromkeys(state, torch.zeros(WIDTH, WIDTH))
-    etstream.write_tensor_data(tied, out, format="safetensors")
+    etstream.ptd(tied, out, to="safetensors")
     assert len(load_file(out)) == LAYERS

@@ -29,7 +29,7 @@ def test_findings_say_what_they_found(program: Path) -> None:
     for error in findings.errors:
         assert f"\nerror: {error}" in str(findings)
     wrong = [etstream.TestCase([i], [None]) for i in range(13)]
-    several = etstream.verify(bytes(etstream.plan_bundle(program, {"forward": wrong}, unchecked=True)))
+    several = etstream.verify(bytes(etstream.bundle(program, {"forward": wrong}, unchecked=True, dry_run=True)))
     shown = "".join(f"\nerror: {error}" for error in several.errors[:20])
     assert repr(several) == f"<etstream.FileFindings: 26 errors, 0 warnings{shown}\nand 6 more>"
     with pytest.raises(etstream.CorruptError) as raised:
@@ -39,7 +39,7 @@ def test_findings_say_what_they_found(program: Path) -> None:
     assert isinstance(first, etstream.Finding) and first.filename == etstream.Source(damaged).name
     assert first.startswith(f"{first.filename}: offset {first.offset}: ")
     assert (raised.value.filename, raised.value.offset) == (first.filename, first.offset)
-    unasked = etstream.verify(program, bytes(etstream.plan_tensor_data({"x": torch.ones(1)})))
+    unasked = etstream.verify(program, bytes(etstream.ptd({"x": torch.ones(1)}, dry_run=True)))
     unasked.raise_if_errors()
     assert unasked and str(unasked) == f"0 errors, 1 warning\nwarning: {unasked.warnings[0]}"
     assert repr(unasked) == "<etstream.FileFindings: 0 errors, 1 warning>"
@@ -79,10 +79,10 @@ def test_errors_about_a_whole_file_name_it_too(program: Path, cases: Path, tmp_p
     refused(b"\x02\0\0\0\0\0\0\0{}more", etstream.Checkpoint)
     refused(program.read_bytes(), lambda path: etstream.graph(path, "x"))
     refused(program.read_bytes(), lambda path: etstream.extract(path, tmp_path / "out", segment=99))
-    plan = etstream.plan_bundle(file, cases)
+    plan = etstream.bundle(file, cases, dry_run=True)
     refused(b"changed", lambda _: plan.write(tmp_path / "out"))
-    refused(bytes(etstream.plan_tensor_data({"x": torch.ones(1)})), lambda path: etstream.Checkpoint(path)["y"])
-    refused(bytes(etstream.plan_bundle(program, cases)), lambda path: open_bundle(path).verify("x"))
+    refused(bytes(etstream.ptd({"x": torch.ones(1)}, dry_run=True)), lambda path: etstream.Checkpoint(path)["y"])
+    refused(bytes(etstream.bundle(program, cases, dry_run=True)), lambda path: open_bundle(path).verify("x"))
     assert names == [str(file)] * 11
 
 
@@ -101,14 +101,14 @@ def test_advice_names_arguments_and_messages_keep_the_names_of_files(tmp_path: P
 
 
 def _share_with_itself(program: Path) -> None:
-    etstream.plan_shared_weights({"one": program, "two": program})
+    etstream.share({"one": program, "two": program}, dry_run=True)
 
 
 def test_a_file_that_is_not_sound_is_refused_with_its_first_errors(program: Path, tmp_path: Path) -> None:
     wrong = [etstream.TestCase([i], [None]) for i in range(13)]
     with pytest.raises(etstream.InvalidArgumentError) as many:
-        etstream.plan_bundle(program, {"forward": wrong})
-    unchecked = bytes(etstream.plan_bundle(program, {"forward": wrong}, unchecked=True))
+        etstream.bundle(program, {"forward": wrong}, dry_run=True)
+    unchecked = bytes(etstream.bundle(program, {"forward": wrong}, unchecked=True, dry_run=True))
     assert len(etstream.verify(unchecked).errors) == 26
     assert str(many.value).count("method 'forward', test case ") == 3
     end = "; and 23 more errors; etstream.verify() of a bundle that is made with unchecked=True lists all"
@@ -120,7 +120,7 @@ def test_a_file_that_is_not_sound_is_refused_with_its_first_errors(program: Path
     bad.write_bytes(etstream.FlatbufferText(SCHEMA).compile(text.encode()))
     errors = etstream.verify(bad).errors
     assert len(errors) == 5
-    for refuse in (etstream.plan_program, etstream.Checkpoint, _share_with_itself):
+    for refuse in (lambda file: etstream.pte(file, dry_run=True), etstream.Checkpoint, _share_with_itself):
         with pytest.raises(etstream.CorruptError) as unsound:
             refuse(bad)
         assert str(unsound.value) == f"{'; '.join(errors[:3])}; and 2 more errors; etstream.verify() lists all"
@@ -137,7 +137,7 @@ def test_offsets_in_a_program_are_those_of_the_file_that_holds_it(program: Path,
     (tmp_path / "m.bpte").write_bytes(whole[:at] + damaged + whole[at + len(damaged) :])
     in_bundle = etstream.verify(tmp_path / "m.bpte").errors[0]
     assert (in_bundle.filename, in_bundle.offset) == (str(tmp_path / "m.bpte"), at + alone.offset)
-    etstream.write_fat_container({"a": bytes(damaged)}, tmp_path / "m.fat")
+    etstream.fat_pack({"a": bytes(damaged)}, tmp_path / "m.fat")
     in_fat = etstream.verify(tmp_path / "m.fat").errors[0]
     at = (tmp_path / "m.fat").read_bytes().index(damaged)
     assert (in_fat.filename, in_fat.offset) == (str(tmp_path / "m.fat"), at + alone.offset)
@@ -164,7 +164,7 @@ def test_errors_have_the_file_whatever_its_name(program: Path, tmp_path: Path) -
     named.write_bytes(damaged)
     found = etstream.verify(named).errors[0]
     with pytest.raises(etstream.CorruptError) as unsound:
-        etstream.rewrite_program(named, tmp_path / "out.pte")
+        etstream.pte(named, tmp_path / "out.pte")
     assert found.startswith(f"{named}: offset ") and found in str(unsound.value)
     assert unsound.value.filename == str(named)
     assert found.startswith(f"{named}: offset {unsound.value.offset}: ")
@@ -192,18 +192,18 @@ def test_errors_are_of_pythons_own_kinds_too(program: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
-        (lambda program: etstream.plan_program(program, segment_alignment=-1), ValueError, "segment_alignment: .* found '-1'"),
-        (lambda program: etstream.plan_program(program, metadata={3: 1}), TypeError, "metadata: .* found 3"),
-        (lambda program: etstream.plan_program(program, drop_methods=[3]), TypeError, "drop_methods: .* found 3"),
-        (lambda program: etstream.plan_bundle(program, {3: []}), TypeError, "cases: .* found 3"),
-        (lambda program: etstream.plan_bundle(program, {}, program_alignment=-1), ValueError, "program_alignment: "),
-        (lambda program: etstream.plan_fat_container({3: program}), TypeError, "payloads: .* found 3"),
-        (lambda program: etstream.plan_fat_container({"a": program}, align="x"), ValueError, "align: .* found 'x'"),
-        (lambda program: etstream.plan_shared_weights({}, least_size=-1), ValueError, "least_size: .* found '-1'"),
-        (lambda program: etstream.plan_tensor_data(program, segment_alignment=2**40), ValueError, "segment_alignment: "),
-        (lambda program: etstream.plan_tensor_data(program, dtype={3: "float16"}), TypeError, "dtype: .* found 3"),
-        (lambda program: etstream.plan_tensor_data({3: torch.ones(1)}), TypeError, "a tensor's name, found 3"),
-        (lambda program: etstream.write_tensor_data_shards(program, "x", max_size=4e9), TypeError, "max_size: .* found 4"),
+        (lambda program: etstream.pte(program, segment_alignment=-1, dry_run=True), ValueError, "segment_alignment: .* found '-1'"),
+        (lambda program: etstream.pte(program, metadata={3: 1}, dry_run=True), TypeError, "metadata: .* found 3"),
+        (lambda program: etstream.pte(program, drop_method=[3], dry_run=True), TypeError, "drop_method: .* found 3"),
+        (lambda program: etstream.bundle(program, {3: []}, dry_run=True), TypeError, "cases: .* found 3"),
+        (lambda program: etstream.bundle(program, {}, program_alignment=-1, dry_run=True), ValueError, "program_alignment: "),
+        (lambda program: etstream.fat_pack({3: program}, dry_run=True), TypeError, "payloads: .* found 3"),
+        (lambda program: etstream.fat_pack({"a": program}, align="x", dry_run=True), ValueError, "align: .* found 'x'"),
+        (lambda program: etstream.share({}, least_size=-1, dry_run=True), ValueError, "least_size: .* found '-1'"),
+        (lambda program: etstream.ptd(program, segment_alignment=2**40, dry_run=True), ValueError, "segment_alignment: "),
+        (lambda program: etstream.ptd(program, dtype={3: "float16"}, dry_run=True), TypeError, "dtype: .* found 3"),
+        (lambda program: etstream.ptd({3: torch.ones(1)}, dry_run=True), TypeError, "a tensor's name, found 3"),
+        (lambda program: etstream.ptd_shards(program, "x", split_max_size=4e9), TypeError, "max_size: .* found 4"),
         (lambda program: etstream.compare(1, 1, integer=-1), ValueError, "integer: .* found -1"),
         (lambda program: etstream.TestCase([numpy.zeros((0, 2**31), "int8")]), ValueError, r"sizes: .* found 2147483648"),
     ],

@@ -30,18 +30,18 @@ def jobs(tmp_path: Path) -> list[dict[str, Any]]:
         (tmp_path / f"{i}.pte").write_bytes((EXAMPLES / "model.pte").read_bytes())
         found.append({"do": "bundle", "program": f"{i}.pte", "output": f"{i}.bpte"})
         found[-1]["cases"] = "other.json" if i == 3 else str(EXAMPLES / "cases.json")
-        found.append({"do": "rewrite_program", "program": f"{i}.pte", "output": f"lean{i}.pte"})
+        found.append({"do": "pte", "program": f"{i}.pte", "output": f"lean{i}.pte"})
         found[-1]["constants_to"] = f"lean{i}.ptd"
     etstream.bundle(tmp_path / "0.pte", EXAMPLES / "cases.json", tmp_path / "given.bpte")
-    found.append({"do": "convert", "bundle": "given.bpte", "output": "converted.bpte", "format": "segmented"})
+    found.append({"do": "convert", "bundle": "given.bpte", "output": "converted.bpte", "to": "segmented"})
     (tmp_path / "cases.json").rename(tmp_path / "other.json")
     weights = {"weight": etstream.Tensor("float32", [2], bytes(8))}
-    etstream.write_tensor_data(weights, tmp_path / "model.safetensors", format="safetensors")
+    etstream.ptd(weights, tmp_path / "model.safetensors", to="safetensors")
     index = {"weight_map": {"weight": "model.safetensors"}}
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
-    found.append({"do": "write_tensor_data", "inputs": "model.safetensors.index.json", "output": "weights.ptd"})
+    found.append({"do": "ptd", "inputs": "model.safetensors.index.json", "output": "weights.ptd"})
     (tmp_path / "damaged.pte").write_bytes((EXAMPLES / "model.pte").read_bytes()[:-1])
-    found.append({"do": "rewrite_program", "program": "damaged.pte", "output": "none.pte"})
+    found.append({"do": "pte", "program": "damaged.pte", "output": "none.pte"})
     (tmp_path / "jobs.json").write_text(json.dumps(found))
     return found
 

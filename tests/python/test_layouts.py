@@ -105,7 +105,7 @@ def test_arrays_of_any_strides_give_the_bundle_of_contiguous_ones(
         BundledProgram(contiguous.manager, [MethodTestSuite("forward", [case])])
     )
     values = [ARRAYS[kind](contiguous.input)], [ARRAYS[kind](contiguous.output)]
-    assert bytes(etstream.plan_bundle(contiguous.program, {"forward": [etstream.TestCase(*values)]})) == right
+    assert bytes(etstream.bundle(contiguous.program, {"forward": [etstream.TestCase(*values)]}, dry_run=True)) == right
 
 
 def test_a_broadcast_array_is_read_from_its_one_row() -> None:
@@ -162,12 +162,12 @@ def test_executorchs_suites_are_sorted_as_executorch_sorts_them(tmp_path: Path) 
     manager = to_edge(exported).to_executorch()
     suites = [MethodTestSuite(name, [MethodTestCase((x,), (x + 1,))]) for name in exported]
     right = serializer.serialize_from_bundled_program_to_flatbuffer(BundledProgram(manager, suites))
-    assert bytes(etstream.plan_bundle(manager.buffer, suites)) == right
-    assert bytes(etstream.plan_bundle(manager.buffer, iter(suites))) == right
-    assert bytes(etstream.plan_bundle(manager.buffer, {s.method_name: s.test_cases for s in suites})) == right
+    assert bytes(etstream.bundle(manager.buffer, suites, dry_run=True)) == right
+    assert bytes(etstream.bundle(manager.buffer, iter(suites), dry_run=True)) == right
+    assert bytes(etstream.bundle(manager.buffer, {s.method_name: s.test_cases for s in suites}, dry_run=True)) == right
     ours = [etstream.TestSuite(suite.method_name, suite.test_cases) for suite in suites]
-    plan = etstream.plan_bundle(manager.buffer, ours)  # in the order given
+    plan = etstream.bundle(manager.buffer, ours, dry_run=True)  # in the order given
     plan.write(tmp_path / "ours.bpte", sync=False)
     names = [suite.method_name for suite in etstream.BundledProgramFile(tmp_path / "ours.bpte").suites]
     assert names == ["zeta", "alpha"]
-    assert bytes(etstream.plan_bundle(manager.buffer, [ours[0], suites[1]])) == right
+    assert bytes(etstream.bundle(manager.buffer, [ours[0], suites[1]], dry_run=True)) == right

@@ -26,13 +26,13 @@ FIRST_DAY = (1980, 1, 1, 0, 0, 0)
 @pytest.mark.parametrize("constants", [TENSORS, GOLDEN / "constants.safetensors"], ids=["tensors", "path"])
 def test_the_bytes_are_executorchs(constants: object, tmp_path: Path) -> None:
     output = tmp_path / "model.ptn"
-    etstream.write_native_package(GOLDEN / "program.ptg", constants, output, modified=FIRST_DAY)
+    etstream.ptn(GOLDEN / "program.ptg", constants, output, modified=FIRST_DAY)
     assert output.read_bytes() == (GOLDEN / "expected.ptn").read_bytes()
-    assert etstream.plan_native_package((GOLDEN / "empty.ptg").read_bytes()).size > 28
+    assert etstream.ptn((GOLDEN / "empty.ptg").read_bytes(), dry_run=True).size > 28
 
 
 def test_a_package_shows_what_is_in_it(tmp_path: Path) -> None:
-    etstream.write_native_package(GOLDEN / "program.ptg", TENSORS, tmp_path / "model.ptn", align=64)
+    etstream.ptn(GOLDEN / "program.ptg", TENSORS, tmp_path / "model.ptn", align=64)
     package = etstream.NativePackageFile(tmp_path / "model.ptn")
     with zipfile.ZipFile(tmp_path / "model.ptn") as archive:
         assert [(one.name, one.crc32) for one in package.members] == [
@@ -53,16 +53,16 @@ def test_state_that_shares_memory_is_refused() -> None:
     base = torch.zeros(8)
     shared = {**TENSORS, "state": base[:4], "zeros": base[4:]}
     with pytest.raises(etstream.InvalidArgumentError, match="'state', 'zeros' share memory"):
-        etstream.plan_native_package(GOLDEN / "program.ptg", shared)
-    etstream.plan_native_package(GOLDEN / "program.ptg", {**TENSORS, "weight": base[:6], "again": base[2:]})
+        etstream.ptn(GOLDEN / "program.ptg", shared, dry_run=True)
+    etstream.ptn(GOLDEN / "program.ptg", {**TENSORS, "weight": base[:6], "again": base[2:]}, dry_run=True)
 
 
 def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     with pytest.raises(etstream.InvalidArgumentError, match="asks for 5 constants that are not given"):
-        etstream.write_native_package(GOLDEN / "program.ptg", {}, tmp_path / "model.ptn")
+        etstream.ptn(GOLDEN / "program.ptg", {}, tmp_path / "model.ptn")
     with pytest.raises(etstream.UnsupportedError, match="float8_e5m2"):
         constants = {**TENSORS, "scale": torch.zeros(2).to(torch.float8_e5m2)}
-        etstream.plan_native_package(GOLDEN / "program.ptg", constants)
+        etstream.ptn(GOLDEN / "program.ptg", constants, dry_run=True)
     with pytest.raises(etstream.CorruptError, match="end record"):
         etstream.NativePackageFile(b"PK\3\4")
     assert list(tmp_path.iterdir()) == []

@@ -18,25 +18,18 @@ import etstream.executorch
 import pytest
 from etstream._options import defaults_of
 
-# The options of functions, and the functions that take them: one plans, the others write.
+# The options of functions, and the functions that take them.
 OPTIONS: dict[type[Any], list[Callable[..., object]]] = {
-    etstream.BundleOptions: [
-        etstream.plan_bundle,
-        etstream.bundle,
-        etstream.executorch.plan_bundled_program,
-        etstream.executorch.save_bundled_program,
-    ],
-    etstream.FatContainerOptions: [etstream.plan_fat_container, etstream.write_fat_container],
-    etstream.FlatbufferOptions: [etstream.ExactJson.plan, etstream.ExactJson.compile],
-    etstream.NativePackageOptions: [etstream.plan_native_package, etstream.write_native_package],
-    etstream.ProgramOptions: [etstream.plan_program, etstream.rewrite_program],
-    etstream.SharingOptions: [etstream.plan_shared_weights, etstream.share_weights],
-    etstream.TensorDataOptions: [
-        etstream.plan_tensor_data,
-        etstream.write_tensor_data,
-        etstream.write_tensor_data_shards,
-    ],
+    etstream.BundleOptions: [etstream.bundle, etstream.executorch.save_bundled_program],
+    etstream.ConvertOptions: [etstream.convert],
+    etstream.FatContainerOptions: [etstream.fat_pack],
+    etstream.FlatbufferOptions: [etstream.ExactJson.compile],
+    etstream.NativePackageOptions: [etstream.ptn],
+    etstream.ProgramOptions: [etstream.pte],
+    etstream.SharingOptions: [etstream.share],
+    etstream.TensorDataOptions: [etstream.ptd, etstream.ptd_shards],
     etstream.Tolerance: [etstream.compare, etstream.executorch.Bundle.verify, etstream.executorch.Bundle.verify_all],
+    etstream.WriteOptions: [etstream.embed, etstream.extract, etstream.reweight, etstream.save_ptd],
     etstream.executorch.SpecializeOptions: [
         etstream.executorch.specialize,
         etstream.executorch.specialized_preprocess,
@@ -51,45 +44,45 @@ def written(plan: etstream.ProgramPlan) -> bytes:
 
 def test_kept_options_are_those_of_the_call(program: Path, tmp_path: Path) -> None:
     kept = etstream.ProgramOptions(segment_alignment=4096, strip_stack_traces=True)
-    expected = written(etstream.plan_program(program, segment_alignment=4096, strip_stack_traces=True))
+    expected = written(etstream.pte(program, segment_alignment=4096, strip_stack_traces=True, dry_run=True))
     assert expected != program.read_bytes()
-    assert written(etstream.plan_program(program, **kept)) == expected
-    etstream.rewrite_program(program, tmp_path / "out.pte", sync=False, **kept)
+    assert written(etstream.pte(program, **kept, dry_run=True)) == expected
+    etstream.pte(program, tmp_path / "out.pte", sync=False, **kept)
     assert (tmp_path / "out.pte").read_bytes() == expected
     assert kept == {"segment_alignment": 4096, "strip_stack_traces": True}, "a call changes the options"
 
 
 def test_changed_options_leave_the_kept_ones_alone(program: Path) -> None:
     kept = etstream.ProgramOptions(segment_alignment=4096)
-    narrow = written(etstream.plan_program(program, segment_alignment=16))
-    assert written(etstream.plan_program(program, **kept | {"segment_alignment": 16})) == narrow
+    narrow = written(etstream.pte(program, segment_alignment=16, dry_run=True))
+    assert written(etstream.pte(program, **kept | {"segment_alignment": 16}, dry_run=True)) == narrow
     changed: etstream.ProgramOptions = {**kept, "segment_alignment": 16}
-    assert written(etstream.plan_program(program, **changed)) == narrow
+    assert written(etstream.pte(program, **changed, dry_run=True)) == narrow
     assert kept == {"segment_alignment": 4096}
 
 
 def test_an_option_is_given_once(program: Path) -> None:
     kept = etstream.ProgramOptions(segment_alignment=4096)
-    both = etstream.plan_program(program, as_of="1.3", **kept)
-    assert written(both) == written(etstream.plan_program(program, as_of="1.3", segment_alignment=4096))
+    both = etstream.pte(program, as_of="1.3", **kept, dry_run=True)
+    assert written(both) == written(etstream.pte(program, as_of="1.3", segment_alignment=4096, dry_run=True))
     with pytest.raises(TypeError, match="multiple values for keyword argument 'segment_alignment'"):
-        etstream.plan_program(program, **kept, segment_alignment=16)  # type: ignore[misc]
+        etstream.pte(program, **kept, segment_alignment=16, dry_run=True)  # type: ignore[misc]
 
 
 def test_an_option_that_is_not_given_has_its_default(program: Path, cases: Path) -> None:
     for defaults in ({}, defaults_of(etstream.BundleOptions)):
-        assert bytes(etstream.plan_bundle(program, cases, **defaults)) == bytes(
-            etstream.plan_bundle(program, cases, format="bp08", hash=True, program_alignment=32, unchecked=False)
+        assert bytes(etstream.bundle(program, cases, **defaults | {"dry_run": True})) == bytes(
+            etstream.bundle(program, cases, format="bp08", hash=True, program_alignment=32, unchecked=False, dry_run=True)
         )
 
 
 def test_a_misspelt_keyword_is_an_error_that_names_close_ones(program: Path, tmp_path: Path) -> None:
     untyped: Any = etstream
-    with pytest.raises(TypeError, match=r"^plan_program\(\) got an unexpected keyword argument 'segment_alignmnet'; "
+    with pytest.raises(TypeError, match=r"^pte\(\) got an unexpected keyword argument 'segment_alignmnet'; "
                        "did you mean 'segment_alignment'"):  # fmt: skip
-        untyped.plan_program(program, segment_alignmnet=16)
+        untyped.pte(program, segment_alignmnet=16)
     with pytest.raises(TypeError, match="'constant_to'; did you mean 'constants_to' or 'constants_from'"):
-        untyped.rewrite_program(program, tmp_path / "out.pte", constant_to=tmp_path / "out.ptd")
+        untyped.pte(program, tmp_path / "out.pte", constant_to=tmp_path / "out.ptd")
     with pytest.raises(TypeError, match=r"^bundle\(\) got an unexpected keyword argument 'zzz'$"):
         untyped.bundle(program, {}, tmp_path / "out.bpte", **etstream.BundleOptions(zzz=1))  # type: ignore[typeddict-unknown-key]
     assert not list(tmp_path.iterdir())
@@ -108,27 +101,15 @@ def test_help_tells_each_option_and_its_default(kind: type[Any], function: Calla
     assert pydoc.plain(pydoc.render_doc(kind)).count(described.splitlines()[0]) == 1
 
 
-PAIRS = [
-    (etstream.plan_bundle, etstream.bundle),
-    (etstream.executorch.plan_bundled_program, etstream.executorch.save_bundled_program),
-    (etstream.plan_fat_container, etstream.write_fat_container),
-    (etstream.ExactJson.plan, etstream.ExactJson.compile),
-    (etstream.plan_native_package, etstream.write_native_package),
-    (etstream.plan_program, etstream.rewrite_program),
-    (etstream.plan_shared_weights, etstream.share_weights),
-    (etstream.plan_tensor_data, etstream.write_tensor_data),
-    (etstream.plan_tensor_data, etstream.write_tensor_data_shards),
-]
-
-
-@pytest.mark.parametrize(("plan", "write"), PAIRS)
-def test_help_of_what_writes_has_the_arguments_of_what_plans(
-    plan: Callable[..., object], write: Callable[..., object]
-) -> None:
-    planned, said = inspect.getdoc(inspect.unwrap(plan)) or "", inspect.getdoc(write) or ""
-    assert "Args:" in planned
-    for line in planned.splitlines():
-        assert line.strip() in said, line
+def test_a_dry_run_writes_nothing_and_checks_the_outputs(program: Path, cases: Path, tmp_path: Path) -> None:
+    plan = etstream.bundle(program, cases, tmp_path / "a.bpte", dry_run=True)
+    assert bytes(plan) == bytes(etstream.bundle(program, cases, dry_run=True)) and not list(tmp_path.iterdir())
+    with pytest.raises(etstream.NotFoundError, match="no folder"):
+        etstream.bundle(program, cases, tmp_path / "none" / "a.bpte", dry_run=True)
+    with pytest.raises(etstream.TooLargeError, match="over max_memory 1 byte"):
+        etstream.bundle(program, cases, max_memory=1, dry_run=True)
+    with pytest.raises(TypeError, match="output: expected a path, .* found NoneType"):
+        etstream.bundle(program, cases)
 
 
 def test_help_names_the_forms_of_arguments() -> None:
@@ -159,6 +140,6 @@ def test_dir_shows_what_is_public_and_no_more() -> None:
 
 
 def test_without_docstrings_the_package_works() -> None:
-    script = "import etstream; print(etstream.bundle.__doc__, len(etstream.plan_fat_container({'a': b'x'}, align=4)))"
+    script = "import etstream; print(etstream.bundle.__doc__, len(etstream.fat_pack({'a': b'x'}, align=4, dry_run=True)))"
     done = subprocess.run([sys.executable, "-OO", "-c", script], capture_output=True, text=True)
     assert done.stdout.startswith("None ") and done.stdout.split()[1].isdigit(), done.stderr

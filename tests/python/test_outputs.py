@@ -210,9 +210,9 @@ def test_path_is_as_it_was_after_an_error(tmp_path: Path) -> None:
 def test_file_may_be_replaced_by_what_is_made_of_it(tmp_path: Path, program: Path) -> None:
     path = tmp_path / "model.pte"
     path.write_bytes(program.read_bytes())
-    etstream.rewrite_program(path, path, segment_alignment=4096)
+    etstream.pte(path, path, segment_alignment=4096)
     assert path.read_bytes() != program.read_bytes()
-    etstream.rewrite_program(path, path, segment_alignment=128)
+    etstream.pte(path, path, segment_alignment=128)
     assert path.read_bytes() == program.read_bytes()
 
 
@@ -262,7 +262,7 @@ FAMILY = {
 
 def raise_one(kind: type[Exception], program: Path, tmp_path: Path) -> None:
     if kind is etstream.InvalidArgumentError:
-        etstream.rewrite_program(program, io.BytesIO(), segment_alignment=3)
+        etstream.pte(program, io.BytesIO(), segment_alignment=3)
     elif kind is etstream.CorruptError:
         etstream.ProgramFile(program.read_bytes()[:-1])
     elif kind is etstream.UnsupportedError:
@@ -270,7 +270,7 @@ def raise_one(kind: type[Exception], program: Path, tmp_path: Path) -> None:
     elif kind is etstream.TooLargeError:
         with open(tmp_path / "hole", "wb") as file:
             file.truncate(5 << 30)
-        etstream.plan_bundle(etstream.Source.concatenation([program, tmp_path / "hole"]), {})
+        etstream.bundle(etstream.Source.concatenation([program, tmp_path / "hole"]), {}, dry_run=True)
     elif kind is etstream.NoSuchFileError:
         etstream.Source(tmp_path / "none")
     elif kind is etstream.NoSuchNameError:
@@ -330,6 +330,6 @@ def test_errors_of_the_system_have_its_numbers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["bp08", "segmented"])
 def test_bytes_are_those_that_are_written(program: Path, cases: Path, tmp_path: Path, form: Any) -> None:
-    plan = etstream.plan_bundle(program, cases, format=form)
+    plan = etstream.bundle(program, cases, format=form, dry_run=True)
     plan.write(tmp_path / "out")
     assert bytes(plan) == (tmp_path / "out").read_bytes()

@@ -57,39 +57,39 @@ def test_nothing_is_written_in_place_to_what_it_is_made_from(
     copy: Path, source: Callable[[Path], Any], output: Callable[[Path], Any]
 ) -> None:
     with kept(copy):
-        etstream.rewrite_program(source(copy), output(copy), segment_alignment=65536)
-    planned = etstream.plan_program(source(copy), segment_alignment=65536).program
+        etstream.pte(source(copy), output(copy), segment_alignment=65536)
+    planned = etstream.pte(source(copy), segment_alignment=65536, dry_run=True).program
     with kept(copy):
         planned.write(output(copy))
 
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_a_path_may_be_that_of_the_program_which_is_replaced(copy: Path, source: Callable[[Path], Any]) -> None:
-    expected = bytes(etstream.plan_program(copy, segment_alignment=65536).program)
-    etstream.rewrite_program(source(copy), copy, segment_alignment=65536)
+    expected = bytes(etstream.pte(copy, segment_alignment=65536, dry_run=True).program)
+    etstream.pte(source(copy), copy, segment_alignment=65536)
     assert copy.read_bytes() == expected
 
 
 def test_a_file_in_memory_is_not_written_to_itself(copy: Path) -> None:
     memory = io.BytesIO(copy.read_bytes())
     with pytest.raises(etstream.InvalidArgumentError, match="is the input"):
-        etstream.rewrite_program(memory, memory, segment_alignment=65536)
+        etstream.pte(memory, memory, segment_alignment=65536)
     assert memory.getvalue() == copy.read_bytes()
 
 
 def test_other_files_do_not_matter(copy: Path, tmp_path: Path) -> None:
     other = Path(shutil.copy(copy, tmp_path / "other.pte"))
     with other.open("r+b") as file:
-        etstream.rewrite_program(copy, file, segment_alignment=65536)
+        etstream.pte(copy, file, segment_alignment=65536)
     assert not etstream.verify(other).errors
 
 
 def test_each_of_two_outputs_is_held_against_all_inputs(copy: Path, tmp_path: Path) -> None:
     with kept(copy), copy.open("r+b") as file:
-        etstream.rewrite_program(copy, tmp_path / "out.pte", constants_to=file)
+        etstream.pte(copy, tmp_path / "out.pte", constants_to=file)
     assert not (tmp_path / "out.pte").exists()
     with open(tmp_path / "both", "w+b") as file, pytest.raises(etstream.InvalidArgumentError, match="two outputs"):
-        etstream.rewrite_program(copy, file, constants_to=file.fileno())
+        etstream.pte(copy, file, constants_to=file.fileno())
 
 
 def test_inputs_of_other_kinds_are_not_replaced(copy: Path, cases: Path, tmp_path: Path) -> None:
@@ -97,9 +97,9 @@ def test_inputs_of_other_kinds_are_not_replaced(copy: Path, cases: Path, tmp_pat
     included = Path(shutil.copy(SCHEMA / "scalar_type.fbs", tmp_path))
     for output in (schema, included):
         with kept(schema, included):
-            etstream.rewrite_program(copy, output, schema=schema)
+            etstream.pte(copy, output, schema=schema)
     with kept(schema), schema.open("r+b") as file:
-        etstream.rewrite_program(copy, file, schema=schema)
+        etstream.pte(copy, file, schema=schema)
     for file in EXAMPLES.iterdir():
         if file.suffix in (".json", ".npy"):
             shutil.copy(file, tmp_path)
@@ -112,9 +112,9 @@ def test_inputs_of_other_kinds_are_not_replaced(copy: Path, cases: Path, tmp_pat
     rules = tmp_path / "rules.json"
     rules.write_text(json.dumps({"*": "new.*"}))
     weights = tmp_path / "weights.ptd"
-    etstream.rewrite_program(copy, tmp_path / "out.pte", constants_to=weights)
+    etstream.pte(copy, tmp_path / "out.pte", constants_to=weights)
     with kept(rules, weights):
-        etstream.write_tensor_data(weights, rules, rules=rules)
+        etstream.ptd(weights, rules, map=rules)
     exact = etstream.ExactJson(schema)
     with kept(copy):
         exact.decompile(copy, copy)
@@ -125,16 +125,16 @@ def test_inputs_of_other_kinds_are_not_replaced(copy: Path, cases: Path, tmp_pat
 def test_a_bundle_may_be_converted_onto_itself_by_its_path(copy: Path, cases: Path, tmp_path: Path) -> None:
     bundle = tmp_path / "model.bpte"
     etstream.bundle(copy, cases, bundle)
-    etstream.convert(bundle, bundle, format="segmented")
+    etstream.convert(bundle, bundle, to="segmented")
     assert etstream.BundledProgramFile(bundle).format == "segmented"
     with kept(bundle), bundle.open("r+b") as file:
-        etstream.convert(bundle, file, format="bp08")
+        etstream.convert(bundle, file, to="bp08")
 
 
 def test_what_was_read_before_may_be_replaced_later(copy: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.pte"
-    etstream.rewrite_program(copy, other, segment_alignment=65536)
-    etstream.rewrite_program(other, copy)
+    etstream.pte(copy, other, segment_alignment=65536)
+    etstream.pte(other, copy)
     assert copy.read_bytes() == other.read_bytes()
 
 
@@ -144,7 +144,7 @@ def test_two_paths_are_both_there_or_neither_is(copy: Path, tmp_path: Path) -> N
     (tmp_path / "folder.pte").mkdir()
     for output in ("/dev/full", tmp_path / "folder.pte"):
         with pytest.raises(etstream.Error):
-            etstream.rewrite_program(copy, output, constants_to=weights)
+            etstream.pte(copy, output, constants_to=weights)
         assert weights.read_bytes() == b"old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.pte", "model.pte", "w.ptd"]
 
@@ -152,9 +152,9 @@ def test_two_paths_are_both_there_or_neither_is(copy: Path, tmp_path: Path) -> N
 def test_what_is_given_open_is_kept_as_what_is_given_by_its_path(copy: Path, cases: Path, tmp_path: Path) -> None:
     other = Path(shutil.copy(copy, tmp_path / "other.pte"))
     with kept(copy):
-        etstream.share_weights({"a": etstream.Source(copy), "b": etstream.Source(other)}, copy, folder=tmp_path / "o")
+        etstream.share({"a": etstream.Source(copy), "b": etstream.Source(other)}, copy, out_dir=tmp_path / "o")
     with kept(copy):
-        etstream.write_fat_container({"a": etstream.Source(copy)}, copy)
+        etstream.fat_pack({"a": etstream.Source(copy)}, copy)
     image = Path(shutil.copy(EXAMPLES / "image_0.npy", tmp_path))
     for file in EXAMPLES.iterdir():
         if file.suffix in (".json", ".npy"):
@@ -165,9 +165,9 @@ def test_what_is_given_open_is_kept_as_what_is_given_by_its_path(copy: Path, cas
 
 def test_only_the_program_takes_the_place_of_the_program(copy: Path, tmp_path: Path) -> None:
     with kept(copy):
-        etstream.rewrite_program(copy, tmp_path / "out.pte", constants_to=copy)
+        etstream.pte(copy, tmp_path / "out.pte", constants_to=copy)
     assert not (tmp_path / "out.pte").exists()
-    etstream.rewrite_program(copy, copy, constants_to=tmp_path / "w.ptd")
+    etstream.pte(copy, copy, constants_to=tmp_path / "w.ptd")
     assert etstream.verify(copy, tmp_path / "w.ptd")
 
 

@@ -199,7 +199,7 @@ def test_what_is_no_file_stays_as_it_is(packed: bytes, tmp_path: Path) -> None:
     assert bytes(tensor.data) == packed
     etstream.save_ptd({"a": tensor}, tmp_path / "a.ptd")
     assert bytes(etstream.Checkpoint(tmp_path / "a.ptd")["a"].data) == packed
-    etstream.rewrite_program(EXAMPLES / "model.pte", tmp_path / "a.pte", metadata={"packed": packed})
+    etstream.pte(EXAMPLES / "model.pte", tmp_path / "a.pte", metadata={"packed": packed})
     assert bytes(etstream.ProgramFile(tmp_path / "a.pte").metadata["packed"]) == packed
 
 
@@ -224,7 +224,7 @@ def test_functions_read_packed_files_and_write_them(cases: Path, program: Path, 
     etstream.save_ptd({"a": np.arange(10)}, folder / "a.ptd.etz")
     assert etstream.load_ptd(folder / "a.ptd.etz", framework="numpy")["a"].tolist() == list(range(10))
 
-    etstream.write_fat_container({"cpu": model, "npu": b"a blob"}, folder / "model.fat.etz")
+    etstream.fat_pack({"cpu": model, "npu": b"a blob"}, folder / "model.fat.etz")
     container = etstream.FatContainerFile(folder / "model.fat.etz")
     assert bytes(container["cpu"]) == program.read_bytes()
     assert etstream.verify(folder / "model.fat.etz") and etstream.verify(container["cpu"])

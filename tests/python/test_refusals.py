@@ -119,7 +119,7 @@ def test_weights_of_another_shape_are_named(thin: bytes, tmp_path: Path) -> None
 
 
 def test_inputs_that_a_payload_does_not_take_are_named(thin: bytes, weights: Path, tmp_path: Path) -> None:
-    etstream.write_fat_container({"cpu": thin}, tmp_path / "model.fat", align=16, sync=False)
+    etstream.fat_pack({"cpu": thin}, tmp_path / "model.fat", align=16, sync=False)
     with load_fat(tmp_path / "model.fat", weights=weights) as program:
         for inputs, said in (
             ([torch.ones(3, 8)], r"0x10: input 0 has shape \[3, 8\], expected \[1, 8\]"),
@@ -135,7 +135,7 @@ def test_weights_in_shards_are_given_by_the_first_or_as_a_list(
     thin: bytes, weights: Path, expected: torch.Tensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bundle = bundle_of(thin, tmp_path, [expected])
-    shards = etstream.write_tensor_data_shards(weights, tmp_path / "w.ptd", max_size=320, sync=False)
+    shards = etstream.ptd_shards(weights, tmp_path / "w.ptd", split_max_size=320, sync=False)
     assert len(shards) > 2
     room = tmp_path / "room"
     room.mkdir()
@@ -148,7 +148,7 @@ def test_weights_in_shards_are_given_by_the_first_or_as_a_list(
     for given in (shards[1], shards[1:]):
         with pytest.raises(etstream.InvalidArgumentError, match="give the first"):
             open_bundle(bundle, weights=given)
-    etstream.write_fat_container({"cpu": thin}, tmp_path / "model.fat", align=16, sync=False)
+    etstream.fat_pack({"cpu": thin}, tmp_path / "model.fat", align=16, sync=False)
     for one in (shards[0], shards):
         with load_fat(tmp_path / "model.fat", weights=one) as program:
             torch.testing.assert_close(program.run([X])[0], expected)
@@ -163,7 +163,7 @@ def test_weights_in_shards_are_given_by_the_first_or_as_a_list(
 def test_weights_of_another_kind_are_called_what_they_are(thin: bytes, weights: Path, tmp_path: Path) -> None:
     bundle = bundle_of(thin, tmp_path)
     whole = tmp_path / "whole.pte"
-    etstream.rewrite_program(thin, whole, constants_from=weights, sync=False)
+    etstream.pte(thin, whole, constants_from=weights, sync=False)
     assert "whole.pte: " in refused(bundle, whole)
     assert "expected tensor data" in refused(bundle, whole)
 
@@ -188,7 +188,7 @@ def test_the_index_of_a_checkpoint_stands_for_its_files(thin: bytes, expected: t
     tensors = list(Layers().state_dict().items())
     files = {"a.safetensors": dict(tensors[:3]), "b.safetensors": dict(tensors[3:])}
     for name, part in files.items():
-        etstream.write_tensor_data(part, tmp_path / name, format="safetensors", sync=False)
+        etstream.ptd(part, tmp_path / name, to="safetensors", sync=False)
     index = tmp_path / "model.safetensors.index.json"
     entries = ",".join(f'"{key}": "{name}"' for name, part in files.items() for key in part)
     index.write_text(f'{{"weight_map": {{{entries}}}}}')

@@ -41,7 +41,7 @@ def kept_in(program: Path, folder: Path, inputs: list[torch.Tensor]) -> tuple[Pa
     """Writes a bundle and a fat container of the program."""
     bundle, fat = folder / "program.bpte", folder / "program.fat"
     etstream.bundle(program, {"forward": [etstream.TestCase(inputs, [])]}, bundle, unchecked=True, sync=False)
-    etstream.write_fat_container({"cpu": program}, fat, sync=False)
+    etstream.fat_pack({"cpu": program}, fat, sync=False)
     return bundle, fat
 
 
@@ -79,7 +79,7 @@ def test_constants_that_are_all_empty_are_an_error_until_they_are_moved_out(tmp_
     assert any("all of them empty" in warning for warning in etstream.verify(bundle).warnings)
     assert torch.equal(_load_for_executorch_from_buffer(program.read_bytes()).run_method("forward", (x,))[0], x)
     moved, weights = tmp_path / "moved.pte", tmp_path / "empty.ptd"
-    etstream.rewrite_program(program, moved, constants_to=weights, sync=False)
+    etstream.pte(program, moved, constants_to=weights, sync=False)
     assert errors_of(moved, weights) == ""
     assert torch.equal(_load_for_executorch(str(moved), data_path=str(weights)).run_method("forward", (x,))[0], x)
 

@@ -36,12 +36,12 @@ def moved_out(program: Path, tmp_path: Path) -> list[Path]:
     """Writes the program without its constants, and two files of these; returns their paths."""
     thin = tmp_path / "thin.pte"
     keys = {str(i + 1): f"layers.{i}" for i in range(4)}
-    etstream.rewrite_program(program, thin, constants_to=tmp_path / "w.ptd", keys=keys, split_max_size=20800)
+    etstream.pte(program, thin, constants_to=tmp_path / "w.ptd", keys=keys, split_max_size=20800)
     return [thin, *sorted(tmp_path.glob("w-*.ptd"))]
 
 
 def saved(weights: Weights, path: Path) -> Path:
-    etstream.write_tensor_data(weights, path, format="safetensors")
+    etstream.ptd(weights, path, to="safetensors")
     return path
 
 
@@ -158,7 +158,7 @@ def test_files_may_be_in_memory_and_keep_their_order(
 
 def test_a_plan_writes_nothing_and_knows_all(moved_out: list[Path], old: Weights, new: Weights, tmp_path: Path) -> None:
     before = names_in(tmp_path)
-    plan = etstream.plan_reweighting(*moved_out[:2], was=old, now=new)
+    plan = etstream.reweight(*moved_out[:2], was=old, now=new, dry_run=True)
     assert [bytes(each) for each in plan.weights] == [with_weights(file, old, new) for file in moved_out[1:]]
     assert plan.origins == etstream.explain(*moved_out[:2], by=old)
     assert plan.replaced == 4
@@ -167,7 +167,7 @@ def test_a_plan_writes_nothing_and_knows_all(moved_out: list[Path], old: Weights
 
 def test_one_file_of_weights_goes_to_a_path(program: Path, old: Weights, new: Weights, tmp_path: Path) -> None:
     thin, weights = tmp_path / "thin.pte", tmp_path / "w.ptd"
-    etstream.rewrite_program(program, thin, constants_to=weights, keys={str(i + 1): f"layers.{i}" for i in range(4)})
+    etstream.pte(program, thin, constants_to=weights, keys={str(i + 1): f"layers.{i}" for i in range(4)})
     output = tmp_path / "new.pte"
     etstream.reweight(thin, weights, was=old, now=new, output=output, weights_to=str(tmp_path / "new.ptd"))
     assert (tmp_path / "new.ptd").read_bytes() == with_weights(weights, old, new)
@@ -179,7 +179,7 @@ def test_one_file_of_weights_goes_to_an_output_of_any_form(
     form: str, program: Path, old: Weights, new: Weights, tmp_path: Path
 ) -> None:
     thin, weights = tmp_path / "thin.pte", tmp_path / "w.ptd"
-    etstream.rewrite_program(program, thin, constants_to=weights, keys={str(i + 1): f"layers.{i}" for i in range(4)})
+    etstream.pte(program, thin, constants_to=weights, keys={str(i + 1): f"layers.{i}" for i in range(4)})
     made = tmp_path / "new.ptd"
     with io.BytesIO() if form == "memory" else open(made, "wb") as output:
         given = output.fileno() if form == "descriptor" else output
@@ -198,7 +198,7 @@ def test_a_list_of_paths_is_several_files_of_weights(
         partial = bytes in map(type, given)
         assert etstream.verify(thin, given, partial=partial)
         assert len(etstream.explain(thin, given, by=old, partial=partial).payloads) == len(origins.payloads)
-        plan = etstream.plan_reweighting(thin, given, was=old, now=new, partial=partial)
+        plan = etstream.reweight(thin, given, was=old, now=new, partial=partial, dry_run=True)
         assert [bytes(each) for each in (plan.program, *plan.weights)] == expected
         outputs = [io.BytesIO(), io.BytesIO()]
         etstream.reweight(thin, given, was=old, now=new, output=io.BytesIO(), weights_to=outputs, partial=partial)
@@ -214,7 +214,7 @@ def test_a_list_of_bytes_is_the_parts_of_one_file_of_weights(moved_out: list[Pat
     parts = [[file.read_bytes()[:100], etstream.Source(file)[100:]] for file in weights]
     assert etstream.verify(thin, *parts)
     assert etstream.explain(thin, *parts, by=old)
-    etstream.rewrite_program(thin, back := io.BytesIO(), constants_from=parts)
+    etstream.pte(thin, back := io.BytesIO(), constants_from=parts)
     assert etstream.verify(back.getvalue())
 
 
@@ -224,8 +224,8 @@ def test_keys_that_are_hashes_become_those_of_the_new_bytes(
     def pair(name: str) -> list[Path]:
         return [tmp_path / f"{name}.pte", tmp_path / f"{name}.ptd"]
 
-    etstream.rewrite_program(program, pair("old")[0], constants_to=pair("old")[1])
-    etstream.rewrite_program(with_weights(program, old, new), pair("new")[0], constants_to=pair("new")[1])
+    etstream.pte(program, pair("old")[0], constants_to=pair("old")[1])
+    etstream.pte(with_weights(program, old, new), pair("new")[0], constants_to=pair("new")[1])
     output, weights_to = pair("made")
     etstream.reweight(*pair("old"), was=old, now=new, output=output, weights_to=weights_to)
     assert [path.read_bytes() for path in pair("made")] == [path.read_bytes() for path in pair("new")]
@@ -234,7 +234,7 @@ def test_keys_that_are_hashes_become_those_of_the_new_bytes(
 
 def test_new_tensors_that_reach_no_payload_are_a_warning(program: Path, old: Weights, new: Weights) -> None:
     with pytest.warns(UserWarning, match=r"found 1 tensor in neither: 'lora'") as warned:
-        etstream.plan_reweighting(program, was=old, now=new | {"lora": np.ones(3)})
+        etstream.reweight(program, was=old, now=new | {"lora": np.ones(3)}, dry_run=True)
     assert warned[0].filename == __file__
 
 
@@ -325,7 +325,7 @@ def test_scales_beside_new_weights_are_not_left_out(program: Path, old: Weights,
     scales = {f"{name}.weight_scale_inv": np.ones([1, 1], np.float32) for name in old}
     new = saved(named | scales, tmp_path / "new.safetensors")  # type: ignore[arg-type]
     with pytest.raises(etstream.UnsupportedError, match="'layers.0.weight' has a scale beside it"):
-        etstream.plan_reweighting(program, was={f"{name}.weight": one for name, one in old.items()}, now=new)
+        etstream.reweight(program, was={f"{name}.weight": one for name, one in old.items()}, now=new, dry_run=True)
 
 
 def test_files_of_other_kinds_are_refused(program: Path, old: Weights, moved_out: list[Path], tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_packed_programs_and_bundles_give_the_outputs_of_the_plain_program(
     expected = outputs(subject.program, None, cases)
     assert_equal(outputs(packed(subject.program, tmp_path), None, cases), expected)
     bundle = subject.folder / "expected.bpte"
-    etstream.convert(bundle, tmp_path / "segmented.bpte", format="segmented", sync=False)
+    etstream.convert(bundle, tmp_path / "segmented.bpte", to="segmented", sync=False)
     for whole in (bundle, tmp_path / "segmented.bpte"):
         assert_equal(outputs(whole, None, cases), expected)
         assert_equal(outputs(packed(whole, tmp_path), None, cases), expected)
@@ -105,7 +105,7 @@ def test_packed_weights_give_the_outputs_of_plain_ones(
     (tmp_path / "temporary").mkdir()
     torch.testing.assert_close(thin.output, Layers().eval()(X))
     program, weights = packed(thin.program, tmp_path), packed(thin.weights, tmp_path)
-    shards = etstream.write_tensor_data_shards(weights, tmp_path / "shards.ptd", max_size="3M", sync=False)
+    shards = etstream.ptd_shards(weights, tmp_path / "shards.ptd", split_max_size="3M", sync=False)
     assert len(shards) > 1
     shards_packed = [packed(Path(one), tmp_path) for one in shards]
     for given in (weights, weights.read_bytes(), thin.weights.read_bytes(), shards[0], shards_packed):
@@ -118,7 +118,7 @@ def test_packed_weights_give_the_outputs_of_plain_ones(
     for given in (weights, shards_packed):
         with open_bundle(bundle, weights=given) as opened:
             assert opened.verify_all(rtol=0, atol=0)
-    etstream.write_fat_container({"cpu": program}, tmp_path / "thin.fat.etz", sync=False)
+    etstream.fat_pack({"cpu": program}, tmp_path / "thin.fat.etz", sync=False)
     with load_fat(tmp_path / "thin.fat.etz", weights=weights) as payload:
         assert torch.equal(payload.run([X])[0], thin.output)
 

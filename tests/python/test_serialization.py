@@ -81,7 +81,7 @@ def test_bundles_are_byte_identical(name: str, model: ModelByName, tmp_path: Pat
     assert plan.size == len(subject.expected_bundle())
     adaptors.save_bundled_program(bundled, tmp_path / "segmented.bpte", format="segmented")
     assert etstream.verify(tmp_path / "segmented.bpte")
-    etstream.convert(tmp_path / "segmented.bpte", tmp_path / "back.bpte", format="bp08")
+    etstream.convert(tmp_path / "segmented.bpte", tmp_path / "back.bpte", to="bp08")
     assert (tmp_path / "back.bpte").read_bytes() == subject.expected_bundle()
     with adaptors.install():
         ours = bundle_serializer.serialize_from_bundled_program_to_flatbuffer(bundled)
@@ -117,12 +117,12 @@ def test_a_manager_takes_test_cases_in_every_form(exported: models.Export) -> No
     expected = models.executorch_bundle(exported)
     ours = [etstream.TestSuite(suite.method_name, suite.test_cases) for suite in reversed(suites)]
     for cases in (ours, {suite.method_name: suite for suite in suites}):
-        assert bytes(adaptors.plan_bundled_program((exported.manager, cases))) == expected
-    one = etstream.BundledProgramFile(adaptors.plan_bundled_program((exported.manager, suites[0])).source())
+        assert bytes(adaptors.save_bundled_program((exported.manager, cases), dry_run=True)) == expected
+    one = etstream.BundledProgramFile(adaptors.save_bundled_program((exported.manager, suites[0]), dry_run=True).source())
     assert [suite.method_name for suite in one.suites] == [suites[0].method_name]
     suites[0].test_cases[0].inputs.pop()
     with pytest.raises(etstream.InvalidArgumentError, match="inputs"):
-        adaptors.plan_bundled_program((exported.manager, suites))
+        adaptors.save_bundled_program((exported.manager, suites), dry_run=True)
 
 
 def test_what_is_no_manager_is_refused_with_the_next_step(exported: models.Export, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_what_is_no_manager_is_refused_with_the_next_step(exported: models.Expor
         adaptors.program_source,
         lambda manager: adaptors.save_program(manager, tmp_path / "a.pte"),
         lambda manager: adaptors.save_tensor_data(manager, tmp_path),
-        lambda manager: adaptors.plan_bundled_program((manager, [])),
+        lambda manager: adaptors.save_bundled_program((manager, []), dry_run=True),
     ]
     for take in takers:
         with pytest.raises(TypeError, match=r"found EdgeProgramManager: call its to_executorch\(\) first"):
@@ -139,7 +139,7 @@ def test_what_is_no_manager_is_refused_with_the_next_step(exported: models.Expor
         with pytest.raises(TypeError, match="expected an ExecutorchProgramManager, found str"):
             take("model.pte")
     with pytest.raises(TypeError, match="expected a BundledProgram, or a manager and its test cases"):
-        adaptors.plan_bundled_program(exported.manager)  # type: ignore[arg-type]
+        adaptors.save_bundled_program(exported.manager, dry_run=True)  # type: ignore[arg-type]
     with pytest.raises(RecipeError, match="call its to_executorch"):
         adaptors.specialize(edge.exported_program(), tmp_path / "a.fat", recipes={"a": lambda program: edge}, fallback=None)
 

@@ -184,9 +184,9 @@ def test_value_is_refused(value: object, error: type[Exception], message: str) -
         etstream.Source,
         etstream.verify,
         etstream.inspect,
-        lambda paths: etstream.rewrite_program(paths, io.BytesIO()),
-        lambda paths: etstream.plan_bundle(paths, {}),
-        lambda paths: etstream.write_fat_container({"a": paths}, io.BytesIO()),
+        lambda paths: etstream.pte(paths, io.BytesIO()),
+        lambda paths: etstream.bundle(paths, {}, dry_run=True),
+        lambda paths: etstream.fat_pack({"a": paths}, io.BytesIO()),
         lambda paths: etstream.pack(paths, io.BytesIO()),
         lambda paths: etstream.Source([b"a", paths]),
     ],
@@ -305,8 +305,8 @@ def test_a_file_that_has_changed_is_not_read(tmp_path: Path) -> None:
     [
         etstream.Source,
         etstream.verify,
-        lambda nested: etstream.rewrite_program(nested, io.BytesIO()),
-        lambda nested: etstream.write_fat_container({"a": nested}, io.BytesIO()),
+        lambda nested: etstream.pte(nested, io.BytesIO()),
+        lambda nested: etstream.fat_pack({"a": nested}, io.BytesIO()),
         lambda nested: etstream.Tensor("float32", [3], nested),
     ],
 )
@@ -334,8 +334,8 @@ def test_sources_of_sources_have_an_end() -> None:
 def test_a_storage_that_was_resized_is_not_read(size: int, transposed: bool) -> None:
     elements = torch.arange(60_000.0).reshape(200, 300)
     value = elements.t() if transposed else elements
-    plan = etstream.plan_tensor_data({"a": value})
-    assert bytes(plan) == bytes(etstream.plan_tensor_data({"a": value.contiguous()}))
+    plan = etstream.ptd({"a": value}, dry_run=True)
+    assert bytes(plan) == bytes(etstream.ptd({"a": value.contiguous()}, dry_run=True))
     elements.untyped_storage().resize_(size)
     with pytest.raises(etstream.InvalidArgumentError, match="storage of a tensor was resized"):
         bytes(plan)
@@ -345,8 +345,8 @@ def test_a_storage_that_was_resized_is_not_read(size: int, transposed: bool) -> 
 @pytest.mark.parametrize("part", [slice(None), slice(5, 9), slice(None, None, -2), (slice(None), 1)])
 def test_an_array_that_was_resized_is_not_read(size: int, part: Any) -> None:
     elements = np.arange(60_000.0, dtype=np.float32).reshape(200, 300).copy()
-    plan = etstream.plan_tensor_data({"a": elements[part]})
-    assert bytes(plan) == bytes(etstream.plan_tensor_data({"a": elements[part].copy()}))
+    plan = etstream.ptd({"a": elements[part]}, dry_run=True)
+    assert bytes(plan) == bytes(etstream.ptd({"a": elements[part].copy()}, dry_run=True))
     elements.resize(size, refcheck=False)
     with pytest.raises(etstream.InvalidArgumentError, match="array was resized"):
         bytes(plan)

@@ -109,7 +109,7 @@ def test_tensor_without_data_of_its_own_is_refused_by_its_kind(
     with pytest.raises(error, match=message):
         etstream.TestCase([tensor])
     with pytest.raises(error, match=rf"^layer\.weight: .*{message}"):
-        etstream.write_tensor_data({"layer.weight": tensor}, tmp_path / "w.ptd")
+        etstream.ptd({"layer.weight": tensor}, tmp_path / "w.ptd")
     assert not list(tmp_path.iterdir())
 
 
@@ -146,7 +146,7 @@ def test_tensor_with_data_of_its_own_gives_it(make: Any) -> None:
     assert isinstance(value, etstream.Tensor)
     assert (value.dtype, value.sizes) == ("float32", [2, 3])
     assert value.data.read() == etstream.Source(tensor).read() == ones().numpy().tobytes()
-    plan = etstream.plan_tensor_data({"w": tensor}, format="safetensors")
+    plan = etstream.ptd({"w": tensor}, to="safetensors", dry_run=True)
     assert bytes(plan)[-24:] == ones().numpy().tobytes()
 
 

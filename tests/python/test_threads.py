@@ -74,7 +74,7 @@ def test_other_threads_run_while_bytes_move() -> None:
 
 
 def test_layout_is_written_by_threads_at_once(tmp_path: Path, program: Path, cases: Path) -> None:
-    plan = etstream.plan_bundle(program, cases, format="segmented")
+    plan = etstream.bundle(program, cases, format="segmented", dry_run=True)
     content = np.random.default_rng(0).integers(0, 256, 32 * MIB, np.uint8)
     large = etstream.FilePlan.copy([content, io.BytesIO(content[:1000]), content[:1000]])
     expected = large.source().read()
@@ -149,7 +149,7 @@ def test_nothing_leaks(tmp_path: Path, program: Path, cases: Path) -> None:
     def once(i: int) -> None:
         tensor = torch.zeros(3, i % 7)
         case = etstream.TestCase([tensor, np.zeros(4), 1], [tensor])
-        plan = etstream.plan_bundle(program, [etstream.TestSuite("forward", [case])], unchecked=True)
+        plan = etstream.bundle(program, [etstream.TestSuite("forward", [case])], unchecked=True, dry_run=True)
         plan.write(Null(), progress=lambda done, total: None)
         with pytest.raises(FileNotFoundError):
             etstream.Source("no/such/file")

@@ -32,7 +32,7 @@ etstream.unpack(3, io.BytesIO(), sync=False)
 findings: etstream.Findings = etstream.verify("a.pte", "a.ptd")
 errors: list[etstream.Finding] = findings.errors
 places: list[int | None] = [error.offset for error in errors]
-rewritten: etstream.ProgramPlan = etstream.rewrite_program("a.pte", 3, constants_to="a.ptd", delegates="inline")
+rewritten: etstream.ProgramPlan = etstream.pte("a.pte", 3, constants_to="a.ptd", delegates="inline")
 weights: etstream.FilePlan | None = rewritten.tensor_data
 report: dict[str, Any] = etstream.inspect(b"", duplicates=True)
 dot: str = etstream.graph("a.pte", "forward", format="dot")
@@ -40,7 +40,7 @@ graph: dict[str, Any] = etstream.graph("a.pte")
 difference: dict[str, Any] = etstream.diff("a", "b")
 tensors: list[etstream.CheckpointTensor] = etstream.Checkpoint(Path("w.safetensors")).tensors
 dtype: str | None = tensors[0].dtype
-etstream.write_tensor_data({"w": etstream.Tensor("float32", [1], b"")}, "w.ptd", dtype={"*": "bfloat16"})
+etstream.ptd({"w": etstream.Tensor("float32", [1], b"")}, "w.ptd", dtype={"*": "bfloat16"})
 case = etstream.TestCase([1, 2.5, None, object()], expected_outputs=())
 suites: list[etstream.TestSuite] = [etstream.TestSuite("forward", [case])]
 values: list[etstream.Tensor | int | float | bool | None] = suites[0].test_cases[0].inputs
@@ -62,22 +62,22 @@ for key, found in etstream.Checkpoint("w.ptd").items():
 array = etstream.Checkpoint("w.ptd")["w"].numpy()
 shape: tuple[int, ...] = etstream.Tensor("int8", [1], b"1").shape
 etstream.save_ptd({"w": etstream.Tensor("int8", [1], b"1"), "x": numpy.ones(1), "y": numpy.float16(1)}, "w.ptd")
-etstream.write_tensor_data([{"w": array, "x": etstream.Checkpoint("w.ptd")["w"]}, "w.gguf"], "w.ptd")
+etstream.ptd([{"w": array, "x": etstream.Checkpoint("w.ptd")["w"]}, "w.gguf"], "w.ptd")
 compared: etstream.Comparison = etstream.compare(1, 2.0, rtol=0, atol=1)
 mismatch: etstream.Mismatch | None = compared.first
 findings.raise_if_errors()
-options = etstream.ProgramOptions(segment_alignment="4K", drop_methods=["train"])
-etstream.plan_program(program="a.pte", constants_out=True, **options)
-etstream.rewrite_program("a.pte", "b.pte", sync=False, **options | {"as_of": "1.3"})
+options = etstream.ProgramOptions(segment_alignment="4K", drop_method=["train"])
+etstream.pte(program="a.pte", constants_to="w.ptd", **options | {"dry_run": True})
+etstream.pte("a.pte", "b.pte", **options | {"as_of": "1.3", "sync": False})
 changed: etstream.ProgramOptions = {**options, "delegates": "segments"}
 others: list[etstream.FilePlan] = [
-    etstream.plan_bundle("a.pte", "cases.json", **etstream.BundleOptions(format="segmented", hash=False)),
-    etstream.plan_tensor_data({}, **etstream.TensorDataOptions(only="layers.*", dtype="bf16")),
-    etstream.plan_fat_container({}, **etstream.FatContainerOptions(align=16)),
-    etstream.plan_native_package(b"", **etstream.NativePackageOptions(mutable_keys=["k"])),
-    etstream.ExactJson("a.fbs").plan(b"{}", **etstream.FlatbufferOptions(order="python")),
+    etstream.bundle("a.pte", "cases.json", **etstream.BundleOptions(format="segmented", hash=False, dry_run=True)),
+    etstream.ptd({}, **etstream.TensorDataOptions(only="layers.*", dtype="bf16", dry_run=True)),
+    etstream.fat_pack({}, **etstream.FatContainerOptions(align=16, dry_run=True)),
+    etstream.ptn(b"", **etstream.NativePackageOptions(mutable=["k"], dry_run=True)),
+    etstream.ExactJson("a.fbs").compile(b"{}", **etstream.FlatbufferOptions(order="python", dry_run=True)),
 ]
-etstream.plan_shared_weights({}, container=True, **etstream.SharingOptions(least_size=1))
+etstream.share({}, fat="out.fat", **etstream.SharingOptions(least_size=1, dry_run=True))
 etstream.compare(1, 2, **etstream.Tolerance(integer=1))
 origins: etstream.WeightOrigins = etstream.explain("a.pte", b"", Path("w.ptd"), by=["a.gguf", {"w": array}])
 steps: tuple[str, ...] = origins.payloads[0].tensors[0].steps
@@ -121,9 +121,9 @@ etstream.Source("a").read("b")
 number: str = etstream.Source("a").size
 etstream.graph("a", format="svg")
 etstream.TestSuite("forward", [1])
-etstream.rewrite_program("a", b"b")
+etstream.pte("a", b"b")
 etstream.verify(1)
-etstream.plan_bundle("a", [1])
+etstream.bundle("a", [1], dry_run=True)
 etstream.Source(2.5)
 etstream.FilePlan.copy(b"").write(b"a")
 etstream.save_ptd({"a": 1}, "b")
@@ -132,9 +132,9 @@ etstream.save_ptd({"a": Storage()}, "b")
 etstream.verify([1])
 etstream.verify([Path("a")])
 etstream.verify({0: b"a"})
-etstream.plan_program("a", segment_alignmnet=16)
-etstream.rewrite_program("a", "b", delegates="nowhere")
-etstream.rewrite_program("a", "b", constants_out=True)
+etstream.pte("a", segment_alignmnet=16, dry_run=True)
+etstream.pte("a", "b", delegates="nowhere")
+etstream.pte("a", "b", constants_out=True)
 etstream.ProgramOptions(segment_alignmnet=16)
 etstream.bundle("a", "b", "c", **etstream.BundleOptions(format="bp08"), format="bp08")
 etstream.bundle("a", "b", "c", **etstream.BundleOptions() | {"hsah": True})

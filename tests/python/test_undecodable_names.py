@@ -41,33 +41,33 @@ def test_paths_come_out_as_they_went_in(odd: Path, program: Path, cases: Path) -
 
 
 def test_paths_go_in_as_they_are(odd: Path, program: Path) -> None:
-    shards = etstream.write_tensor_data_shards(TENSORS, odd / "s.ptd", max_size=16)
+    shards = etstream.ptd_shards(TENSORS, odd / "s.ptd", split_max_size=16)
     assert shards == [os.fspath(odd / f"s-0000{i}-of-00002.ptd") for i in (1, 2)]
     assert etstream.load_ptd(shards[0]).keys() == TENSORS.keys()
     copy = shutil.copy(program, odd / f"{ODD}.pte")
-    plan = etstream.share_weights([copy, program], odd / "w.ptd", folder=odd / "out")
+    plan = etstream.share([copy, program], odd / "w.ptd", out_dir=odd / "out")
     assert list(plan.programs) == [ODD, "model"] and (odd / "out" / f"{ODD}.pte").exists()
 
 
 def test_names_in_weights_are_found_again(tmp_path: Path) -> None:
     path = tmp_path / "x.ptd"
-    path.write_bytes(with_odd_name(bytes(etstream.plan_tensor_data(TENSORS))))
+    path.write_bytes(with_odd_name(bytes(etstream.ptd(TENSORS, dry_run=True))))
     checkpoint = etstream.Checkpoint(path)
     assert list(checkpoint) == list(etstream.load_ptd(path)) == [ODD, "b"] and checkpoint[ODD].name == ODD
-    assert bytes(etstream.plan_tensor_data(dict(checkpoint))) == path.read_bytes()
+    assert bytes(etstream.ptd(dict(checkpoint), dry_run=True)) == path.read_bytes()
     assert etstream.extract(path, tmp_path / "data", tensor=ODD).size == 16
 
 
 def test_names_in_other_files_are_found_again(program: Path, cases: Path) -> None:
-    fat = etstream.FatContainerFile(with_odd_name(bytes(etstream.plan_fat_container({"aQbZ": program}))))
+    fat = etstream.FatContainerFile(with_odd_name(bytes(etstream.fat_pack({"aQbZ": program}, dry_run=True))))
     assert dict(fat).keys() == {ODD} and fat[ODD].size == program.stat().st_size
-    told = with_odd_name(bytes(etstream.plan_program(program, metadata={"aQbZ": 1}).program))
+    told = with_odd_name(bytes(etstream.pte(program, metadata={"aQbZ": 1}, dry_run=True).program))
     assert list(etstream.ProgramFile(told).metadata) == [ODD]
-    renamed = bytes(etstream.plan_bundle(program, cases)).replace(b"forward", b"for\xffard")
+    renamed = bytes(etstream.bundle(program, cases, dry_run=True)).replace(b"forward", b"for\xffard")
     bundle = etstream.BundledProgramFile(renamed)
     assert bundle.suites[0].method_name == "for\udcffard"
     assert etstream.graph(renamed, "for\udcffard", format="dot") and etstream.verify(renamed)
-    assert bytes(etstream.plan_bundle(bundle.program, bundle.suites)) == renamed
+    assert bytes(etstream.bundle(bundle.program, bundle.suites, dry_run=True)) == renamed
 
 
 def test_the_runtime_is_given_such_paths(odd: Path, program: Path, cases: Path) -> None:
@@ -78,6 +78,6 @@ def test_the_runtime_is_given_such_paths(odd: Path, program: Path, cases: Path) 
     assert opened.methods == {"forward": 2} and os.fspath(bundle) in repr(opened)
     with pytest.raises(IndexError, match=f"{bundle}: there is no test case 2 in suite 0"):
         etstream._core.test_case(etstream.BundledProgramFile(bundle), 0, 2)
-    etstream.write_fat_container({"a": program}, odd / "x.fat")
+    etstream.fat_pack({"a": program}, odd / "x.fat")
     etstream.save_ptd(TENSORS, odd / "x.ptd")
     assert executorch.load_fat(odd / "x.fat").name == "a"

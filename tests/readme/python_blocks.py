@@ -92,7 +92,7 @@ def files_in_python() -> None:
     for name in ("model.pte", "cases.json", "image_0.npy", "image_1.npy", "scores_0.npy", "scores_1.npy"):
         shutil.copy(ROOT / "examples" / name, HERE)
     x, y = numpy.load("image_0.npy"), numpy.load("scores_0.npy")
-    etstream.write_tensor_data({"w": x}, "weights.ptd")
+    etstream.ptd({"w": x}, "weights.ptd")
     names = run("README.md", "import etstream", {"x": x, "y": y, "fsspec": local_fsspec()})
     assert names["findings"], names["findings"]
     assert etstream.verify("model.bpte") and etstream.verify("remote-model.bpte")
@@ -100,16 +100,17 @@ def files_in_python() -> None:
     assert etstream.verify("model.bpte")
     run("docs/python.md", "kept = etstream.ProgramOptions(", {"etstream": etstream})
     assert etstream.verify("pages.pte") and etstream.verify("old.pte")
-    names = run("docs/python.md", "plan = etstream.plan_tensor_data(", {"etstream": etstream, "x": x})
+    run("docs/python.md", "plan = etstream.bundle(", {"etstream": etstream})
+    names = run("docs/python.md", "plan = etstream.ptd(", {"etstream": etstream, "x": x})
     assert names["names"] == ["linear.weight"]
-    names = run("docs/python.md", "etstream.write_fat_container(", {"etstream": etstream})
+    names = run("docs/python.md", "etstream.fat_pack(", {"etstream": etstream})
     assert etstream.verify("model.fat") and len(names["fat"]) == 2
-    names = run("docs/python.md", "etstream.rewrite_program(", {"etstream": etstream})
+    names = run("docs/python.md", "etstream.pte(", {"etstream": etstream})
     assert etstream.verify("shared.fat") and names["plan"].weights
     base = {f"layers.{i}": tensor.numpy() for i, tensor in enumerate(etstream.Checkpoint("model.pte").tensors)}
     tuned = {name: 2 * values for name, values in base.items()}
     for name, tensors in (("base", base), ("tuned", tuned)):
-        etstream.write_tensor_data(tensors, f"{name}.safetensors", format="safetensors")
+        etstream.ptd(tensors, f"{name}.safetensors", to="safetensors")
     names = run("docs/python.md", "origins = etstream.explain(", {"etstream": etstream})
     assert not names["origins"].unused
     names = run("docs/python.md", "plan = etstream.reweight(", {"etstream": etstream})
@@ -117,7 +118,7 @@ def files_in_python() -> None:
     package = Path(__file__).resolve().parents[1] / "golden" / "native_package"
     for name in ("program.ptg", "constants.safetensors"):
         shutil.copy(package / name, name)
-    names = run("docs/python.md", "etstream.write_native_package(", {"etstream": etstream})
+    names = run("docs/python.md", "etstream.ptn(", {"etstream": etstream})
     assert etstream.verify("model.ptn") and len(names["package"].tensors()) == 5
     run("docs/python.md", 'etstream.pack("model.pte"', {"etstream": etstream})
     assert Path("restored.pte").read_bytes() == Path("model.pte").read_bytes()

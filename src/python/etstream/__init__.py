@@ -5,8 +5,8 @@ The help() of a function names the forms that its arguments take: sources (Sourc
 options, such as ProgramOptions. Options are keywords, which a dict keeps, with all types checked:
 
     options = etstream.ProgramOptions(segment_alignment="4K", as_of="1.4")
-    etstream.rewrite_program("a.pte", "b.pte", **options)
-    etstream.rewrite_program("c.pte", "d.pte", **options | {"as_of": "1.5"})
+    etstream.pte("a.pte", "b.pte", **options)
+    etstream.pte("c.pte", "d.pte", **options | {"as_of": "1.5"})
 
 Functions may be called from several threads at once.
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 import sys as _sys
 from collections.abc import Mapping as _Mapping
 
-from etstream._bundles import BundleOptions, TestCases, bundle, convert, plan_bundle, read_test_cases
+from etstream._bundles import BundleOptions, ConvertOptions, TestCases, bundle, convert, read_test_cases
 from etstream._core import (
     BundledProgramFile,
     Checkpoint,
@@ -55,12 +55,12 @@ from etstream._errors import (
     TooLargeError,
     UnsupportedError,
 )
-from etstream._fat_containers import FatContainerOptions, plan_fat_container, write_fat_container
+from etstream._fat_containers import FatContainerOptions, fat_pack
 from etstream._flatbuffers import ExactJson, FlatbufferOptions
 from etstream._names import present as _present
-from etstream._native_packages import NativePackageOptions, plan_native_package, write_native_package
+from etstream._native_packages import NativePackageOptions, ptn
 from etstream._packed_files import pack, unpack
-from etstream._programs import ProgramOptions, ProgramPlan, extract, plan_program, rewrite_program
+from etstream._programs import ProgramOptions, ProgramPlan, extract, pte
 from etstream._reports import Finding, MethodRun, compare_outputs, diff, graph, inspect, memory_budget, verify
 from etstream._reweighting import (
     PayloadOrigin,
@@ -68,21 +68,20 @@ from etstream._reweighting import (
     TensorOrigin,
     WeightOrigins,
     explain,
-    plan_reweighting,
     reweight,
 )
-from etstream._sharing import SharedWeightsPlan, SharingOptions, plan_shared_weights, share_weights
+from etstream._sharing import SharedWeightsPlan, SharingOptions, share
 from etstream._types import OutputLike, SourceLike, StreamLike, TensorLike
 from etstream._values import Tolerance, compare
 from etstream._warnings import RulesWarning
 from etstream._weights import (
     TensorDataOptions,
     load_ptd,
-    plan_tensor_data,
+    ptd,
+    ptd_shards,
     save_ptd,
-    write_tensor_data,
-    write_tensor_data_shards,
 )
+from etstream._write import WriteOptions
 
 __all__ = [
     "BundleOptions",
@@ -90,6 +89,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointTensor",
     "Comparison",
+    "ConvertOptions",
     "CorruptError",
     "DelegatePayload",
     "Error",
@@ -140,6 +140,7 @@ __all__ = [
     "TooLargeError",
     "UnsupportedError",
     "WeightOrigins",
+    "WriteOptions",
     "__version__",
     "bundle",
     "compare",
@@ -149,29 +150,22 @@ __all__ = [
     "embed",
     "explain",
     "extract",
+    "fat_pack",
     "graph",
     "inspect",
     "load_ptd",
     "memory_budget",
     "pack",
-    "plan_bundle",
-    "plan_fat_container",
-    "plan_native_package",
-    "plan_program",
-    "plan_reweighting",
-    "plan_shared_weights",
-    "plan_tensor_data",
+    "ptd",
+    "ptd_shards",
+    "pte",
+    "ptn",
     "read_test_cases",
     "reweight",
-    "rewrite_program",
     "save_ptd",
-    "share_weights",
+    "share",
     "unpack",
     "verify",
-    "write_fat_container",
-    "write_native_package",
-    "write_tensor_data",
-    "write_tensor_data_shards",
 ]
 
 # These classes have __getitem__, __len__ and __iter__; the other methods of a Mapping follow from these.

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Any, Literal
 
 from etstream import _core
 from etstream._arguments import alignment, asked, by_name, several
 from etstream._errors import InvalidArgumentError
-from etstream._options import Unpack, keywords_of
-from etstream._programs import MetadataValue, plan_program
-from etstream._progress import Progress
+from etstream._options import Unpack, defaults_of, keywords_of
+from etstream._programs import MetadataValue, ProgramOptions, planned_program
 from etstream._types import OutputLike, SourceLike, TestCaseLike, TestSuiteLike
+from etstream._write import WriteOptions, write
 from etstream._writers import installed_flatbuffers
 
 BundleFormat = Literal["bp08", "segmented"]
@@ -39,7 +39,7 @@ def read_test_cases(path: str | os.PathLike[str]) -> list[_core.TestSuite]:
     return _core.read_test_cases(path)
 
 
-class BundleOptions(TypedDict, total=False):
+class BundleOptions(WriteOptions, total=False):
     """The options of a bundle."""
 
     format: Annotated[BundleFormat, "bp08", """"bp08" is ExecuTorch's own format, byte for byte, of at most 2 GiB;
@@ -57,8 +57,11 @@ class BundleOptions(TypedDict, total=False):
 
 
 @keywords_of(BundleOptions)
-def plan_bundle(program: SourceLike, cases: TestCases, **options: Unpack[BundleOptions]) -> _core.FilePlan:
-    """Returns the plan of a bundle (.bpte) of a program and test cases for its methods.
+def bundle(
+    program: SourceLike, cases: TestCases, output: OutputLike | None = None, **options: Unpack[BundleOptions]
+) -> _core.FilePlan:
+    """Writes a bundle (.bpte) of a program and test cases for its methods. Returns the plan, whose size is that of the
+    file.
 
     Args:
         program: a source: all of a .pte file.
@@ -67,6 +70,7 @@ def plan_bundle(program: SourceLike, cases: TestCases, **options: Unpack[BundleO
             Suites are sorted by their methods' names, as in ExecuTorch's BundledProgram, unless all of them are
             etstream's in a list, whose order is kept. A tensor is laid out in the method's order of dimensions, unless
             it is a Tensor with a dim_order.
+        output: where the bundle goes.
 
     Raises:
         InvalidArgumentError: the test cases do not fit the program (the message names method, case and value); a suite
@@ -74,8 +78,17 @@ def plan_bundle(program: SourceLike, cases: TestCases, **options: Unpack[BundleO
         CorruptError: the program can't be read.
         TooLargeError: a BP08 file would be over 2 GiB.
     """
+    with _core.Inputs():
+        plan = planned_bundle(program, cases, options)
+        write([(plan, output)], options)
+    return plan
+
+
+def planned_bundle(program: SourceLike, cases: TestCases, options: BundleOptions) -> _core.FilePlan:
+    """Returns the plan of a bundle, for all options."""
     if options["metadata"]:
-        program = plan_program(program, metadata=options["metadata"]).program.source()
+        changes: Any = {**defaults_of(ProgramOptions), "metadata": options["metadata"]}
+        program = planned_program(program, changes).program.source()
     return _core.plan_bundle(
         program,
         suites_of(cases),
@@ -89,7 +102,7 @@ def plan_bundle(program: SourceLike, cases: TestCases, **options: Unpack[BundleO
 
 
 def suites_of(cases: TestCases) -> list[_core.TestSuite]:
-    """Returns the suites that `cases` stands for; see plan_bundle()."""
+    """Returns the suites that `cases` stands for; see bundle()."""
     if isinstance(cases, (str, os.PathLike)):
         return read_test_cases(cases)
     if isinstance(cases, Mapping):
@@ -122,7 +135,7 @@ def _cases_of(method: str, given: Iterable[TestCaseLike] | TestSuiteLike) -> Ite
 
 
 def case_of(case: TestCaseLike) -> _core.TestCase:
-    """Returns the test case that `case` stands for; see plan_bundle()."""
+    """Returns the test case that `case` stands for; see bundle()."""
     if isinstance(case, _core.TestCase):
         return case
     if not hasattr(case, "inputs") or not hasattr(case, "expected_outputs"):
@@ -130,41 +143,22 @@ def case_of(case: TestCaseLike) -> _core.TestCase:
     return _core.TestCase(case.inputs, case.expected_outputs)
 
 
-@keywords_of(BundleOptions, plan_bundle)
-def bundle(
-    program: SourceLike,
-    cases: TestCases,
-    output: OutputLike,
-    *,
-    max_disk: int | str | None = None,
-    sync: bool = True,
-    progress: Progress | bool | None = None,
-    **options: Unpack[BundleOptions],
-) -> _core.FilePlan:
-    """Writes a program with test cases, as plan_bundle() plans it. Returns the plan, whose size is that of the file."""
-    with _core.Inputs():
-        plan = plan_bundle(program, cases, **options)
-        plan.write(output, sync=sync, progress=progress, max_disk=max_disk)
-    return plan
+class ConvertOptions(WriteOptions, total=False):
+    """The options of a bundle in another format."""
+
+    hash: Annotated[bool, True, "whether a segmented bundle has hashes, by which verify() finds damage."]
 
 
+@keywords_of(ConvertOptions)
 def convert(
-    bundle: SourceLike,
-    output: OutputLike,
-    *,
-    format: BundleFormat,
-    hash: bool = True,
-    max_disk: int | str | None = None,
-    sync: bool = True,
-    progress: Progress | bool | None = None,
+    bundle: SourceLike, output: OutputLike | None = None, *, to: BundleFormat, **options: Unpack[ConvertOptions]
 ) -> _core.FilePlan:
-    """Writes a bundle in another format without loss; converting it back gives the original bytes.
+    """Writes a bundle in another format without loss; converting it back gives the original bytes. Returns the plan.
 
     Args:
         bundle: a source: all of a .bpte file, of either format.
-        output: where the new bundle goes.
-        format: "bp08" or "segmented".
-        hash: whether a segmented bundle has hashes, by which verify() finds damage.
+        output: where the new bundle goes; it may be the bundle's own path.
+        to: "bp08" or "segmented".
 
     Raises:
         CorruptError: the bundle is damaged.
@@ -172,6 +166,6 @@ def convert(
     """
     bundle = asked(bundle)
     with _core.Inputs(bundle):
-        plan = _core.BundledProgramFile(bundle).plan_as(format, hash)
-        plan.write(output, sync=sync, progress=progress, max_disk=max_disk)
+        plan = _core.BundledProgramFile(bundle).plan_as(to, options["hash"])
+        write([(plan, output)], options)
     return plan

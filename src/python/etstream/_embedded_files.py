@@ -8,26 +8,26 @@ from collections.abc import Iterable
 
 from etstream import _core
 from etstream._arguments import alignment, path, several
-from etstream._progress import Progress
+from etstream._options import Unpack, keywords_of
+from etstream._write import WriteOptions, write
 
 
+@keywords_of(WriteOptions)
 def embed(
     file: str | os.PathLike[str],
-    outputs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    output: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     target: str | None = None,
     symbol: str | None = None,
     section: str | None = None,
     align: int | str | None = None,
-    max_disk: int | str | None = None,
-    sync: bool = True,
-    progress: Progress | bool | None = None,
-) -> None:
-    """Makes a file part of a program for a board: its bytes become a constant array.
+    **options: Unpack[WriteOptions],
+) -> list[_core.FilePlan]:
+    """Makes a file part of a program for a board: its bytes become a constant array. Returns the plans of the outputs.
 
     Args:
         file: the path of a program, a bundle or any other file.
-        outputs: a path or several. The ending of each says what it becomes: NAME.o an object file; NAME.S assembly,
+        output: a path or several. The ending of each says what it becomes: NAME.o an object file; NAME.S assembly,
             which names the file; NAME.h a header that declares what either of these has: the array SYMBOL, SYMBOL_end
             and SYMBOL_size, and which comes only with one of them. They appear together, or none does.
         target: the processor that object files are for: "arm" for any Cortex-M, "aarch64", "riscv32", "riscv64" or
@@ -42,10 +42,11 @@ def embed(
             packed where an assembler would read it.
         TooLargeError: an object file for 32 bits would have over 4 GiB.
     """
-    given = [outputs] if isinstance(outputs, (str, os.PathLike)) else several("outputs", "paths", outputs)
-    paths = [path("outputs", output) for output in given]
+    given = [output] if isinstance(output, (str, os.PathLike)) else several("output", "paths", output)
+    paths = [path("output", one) for one in given]
     with _core.Inputs():
         plans = _core.plan_embedded_file(
             path("file", file), paths, target, symbol, section, None if align is None else alignment("align", align)
         )
-        _core.write_plans(list(zip(plans, paths)), sync=sync, progress=progress, max_disk=max_disk)
+        write(list(zip(plans, paths)), options)
+    return plans

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal
 
 from etstream import _core
 from etstream._arguments import asked, size
 from etstream._options import Unpack, keywords_of
-from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
+from etstream._write import WriteOptions, write
 
 Order = Literal["flatc", "python"]
 
 
-class FlatbufferOptions(TypedDict, total=False):
+class FlatbufferOptions(WriteOptions, total=False):
     """The options of a flatbuffer that JSON describes."""
 
     folder: Annotated[str | os.PathLike[str] | None, None, """the folder that paths of data in files are relative to; by
@@ -46,11 +46,14 @@ class ExactJson:
         return f"<etstream.ExactJson of {self._name}>"
 
     @keywords_of(FlatbufferOptions)
-    def plan(self, json: SourceLike, **options: Unpack[FlatbufferOptions]) -> _core.FilePlan:
-        """Returns the plan of the flatbuffer that JSON describes.
+    def compile(
+        self, json: SourceLike, output: OutputLike | None = None, **options: Unpack[FlatbufferOptions]
+    ) -> _core.FilePlan:
+        """Writes the flatbuffer that JSON describes. Returns the plan.
 
         Args:
             json: a source (pass text as bytes), which flatc or ExecuTorch may have written too.
+            output: where the flatbuffer goes.
 
         Raises:
             InvalidArgumentError: the JSON does not fit the schema; the message has the line and the place.
@@ -61,22 +64,9 @@ class ExactJson:
         folder = options["folder"]
         if folder is None:
             folder = os.path.dirname(json) if isinstance(json, str) else ""
-        return self._schema.plan(json, folder, options["order"])
-
-    @keywords_of(FlatbufferOptions, plan)
-    def compile(
-        self,
-        json: SourceLike,
-        output: OutputLike,
-        *,
-        sync: bool = True,
-        progress: Progress | bool | None = None,
-        **options: Unpack[FlatbufferOptions],
-    ) -> _core.FilePlan:
-        """Writes the flatbuffer that JSON describes, as plan() plans it. Returns the plan."""
         with _core.Inputs():
-            plan = self.plan(json, **options)
-            plan.write(output, sync=sync, progress=progress)
+            plan = self._schema.plan(json, folder, options["order"])
+            write([(plan, output)], options)
         return plan
 
     def decompile(

@@ -4,21 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 from etstream import _core
 from etstream._arguments import alignment, asked, names
 from etstream._errors import InvalidArgumentError
 from etstream._options import Unpack, keywords_of
-from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
 from etstream._weights import OneOfWeights, checkpoints_of
+from etstream._write import WriteOptions, write
 
 
-class NativePackageOptions(TypedDict, total=False):
+class NativePackageOptions(WriteOptions, total=False):
     """The options of a package of ExecuTorch's native backend."""
 
-    mutable_keys: Annotated[Iterable[str], (), """names of constants that are state, in addition to those that the graph
+    mutable: Annotated[Iterable[str], (), """names of constants that are state, in addition to those that the graph
         changes."""]
     align: Annotated[int | str, 1, """the alignment of members, and of constants whose size is a multiple of it, in
         bytes, a power of two up to 2**15: an int, or a str such as "16K"."""]
@@ -27,15 +27,20 @@ class NativePackageOptions(TypedDict, total=False):
 
 
 @keywords_of(NativePackageOptions)
-def plan_native_package(
-    graph: SourceLike, constants: OneOfWeights | tuple[()] = (), **options: Unpack[NativePackageOptions]
+def ptn(
+    graph: SourceLike,
+    constants: OneOfWeights | tuple[()] = (),
+    output: OutputLike | None = None,
+    **options: Unpack[NativePackageOptions],
 ) -> _core.FilePlan:
-    """Returns the plan of a package (.ptn), byte for byte as ExecuTorch's write_ptn writes it.
+    """Writes a package (.ptn), byte for byte as ExecuTorch's write_ptn does. Returns the plan, whose size is that of
+    the file.
 
     Args:
         graph: a source with the graph, a flatbuffer with the identifier NPTG.
         constants: at least the constants that the graph asks for: a mapping of names to tensors (torch's on the CPU,
             NumPy's or etstream's, in place where they are contiguous), a Checkpoint, or a path that Checkpoint takes.
+        output: where the package goes.
 
     Reads all bytes of the constants, as their checksum stands before them.
 
@@ -44,36 +49,19 @@ def plan_native_package(
             with another constant.
         UnsupportedError: a constant has a type that packages do not support.
     """
-    keys = names("mutable_keys", options["mutable_keys"])
-    if isinstance(constants, tuple):
-        constants = {}
-    if isinstance(constants, Mapping):
-        _check_apart(constants, {*keys, *_core.mutable_keys_of_graph(graph)})
-    return _core.plan_native_package(
-        graph,
-        checkpoints_of([constants])[0],
-        keys,
-        alignment("align", options["align"]),
-        None if options["modified"] is None else list(options["modified"])[:6],
-    )
-
-
-@keywords_of(NativePackageOptions, plan_native_package)
-def write_native_package(
-    graph: SourceLike,
-    constants: OneOfWeights,
-    output: OutputLike,
-    *,
-    max_disk: int | str | None = None,
-    sync: bool = True,
-    progress: Progress | bool | None = None,
-    **options: Unpack[NativePackageOptions],
-) -> _core.FilePlan:
-    """Writes what plan_native_package() plans. Returns the plan, whose size is that of the file."""
-    constants = asked(constants)
+    keys = names("mutable", options["mutable"])
+    constants = {} if isinstance(constants, tuple) else asked(constants)
     with _core.Inputs(constants):
-        plan = plan_native_package(graph, constants, **options)
-        plan.write(output, sync=sync, progress=progress, max_disk=max_disk)
+        if isinstance(constants, Mapping):
+            _check_apart(constants, {*keys, *_core.mutable_keys_of_graph(graph)})
+        plan = _core.plan_native_package(
+            graph,
+            checkpoints_of([constants])[0],
+            keys,
+            alignment("align", options["align"]),
+            None if options["modified"] is None else list(options["modified"])[:6],
+        )
+        write([(plan, output)], options)
     return plan
 
 

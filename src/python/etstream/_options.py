@@ -34,11 +34,11 @@ def _describe(kind: type[Any]) -> None:
     kind.__doc__ = "\n".join(lines)
 
 
-def keywords_of(kind: type[Any], *others: Callable[..., Any]) -> Callable[[Function], Function]:
+def keywords_of(kind: type[Any]) -> Callable[[Function], Function]:
     """Returns a decorator for a function whose last parameter is `**options: Unpack[kind]`, for a TypedDict.
 
     The function gets all keys. A keyword that it does not have is a TypeError that names close ones. Its help() has
-    that of `others`, which have the same arguments, and of `kind`.
+    that of `kind`.
     """
     _describe(kind)
     defaults = defaults_of(kind)
@@ -61,8 +61,6 @@ def keywords_of(kind: type[Any], *others: Callable[..., Any]) -> Callable[[Funct
         hints = {name: hint for name, hint in function.__annotations__.items() if name != rest.name}
         call.__annotations__ = {**hints, **get_type_hints(kind)}
         vars(call)["__signature__"] = known
-        for other in others:
-            add_help(call, f"{other.__name__}()", inspect.unwrap(other).__doc__)
         add_help(call, kind.__name__, kind.__doc__)
         return call  # type: ignore[return-value]
 

@@ -7,14 +7,14 @@ import itertools
 import os
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from etstream import _core
 from etstream._arguments import alignment, are_several, asked, by_name, is_path, names, names_by_name, size
 from etstream._errors import InvalidArgumentError, NoSuchNameError
 from etstream._options import Unpack, keywords_of
-from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
+from etstream._write import WriteOptions, write
 from etstream._writers import installed_flatbuffers
 
 MetadataValue = str | bytes | int | float | Sequence[int]
@@ -29,7 +29,7 @@ class ProgramPlan(NamedTuple):
     """The plans of shards that replace `tensor_data` with split_max_size."""
 
 
-class ProgramOptions(TypedDict, total=False):
+class ProgramOptions(WriteOptions, total=False):
     """The options of a program. One that is not given leaves the program as it is; for JSON it means ExecuTorch's
     default. Alignments are powers of two, in bytes: an int, or a str such as "4K"."""
 
@@ -42,12 +42,11 @@ class ProgramOptions(TypedDict, total=False):
         the flatbuffer, which ends at 2 GiB, or "segments"."""]
     strict_alignment: Annotated[bool, False, """keep constant_tensor_alignment and delegate_alignment in segments too,
         where ExecuTorch ignores them."""]
-    extract_constants: Annotated[bool, False, """move constants that are in the flatbuffer, which ExecuTorch 1.3 and
-        later refuse, into a segment."""]
     as_of: Annotated[str | None, None, 'the release of ExecuTorch, "1.0" or later, whose bytes the program gets.']
     flatbuffers: Annotated[str | None, None, """the version of the Python package flatbuffers whose bytes the program
         gets; for JSON by default the installed version."""]
-    drop_methods: Annotated[Iterable[str], (), "the names of methods to leave out, with the data that only they use."]
+    drop_method: Annotated[str | Iterable[str], (), """the name of a method to leave out, with the data that only it
+        uses; or several."""]
     strip_stack_traces: Annotated[bool, False, """leave out the places in the model's source that instructions come
         from."""]
     keys: Annotated[Mapping[str, str] | None, None, """the keys of moved constants, by a constant's SHA-256, in
@@ -67,19 +66,29 @@ class ProgramOptions(TypedDict, total=False):
         under "metadata." and the key: text, bytes, floats, 64-bit integers and lists of them. ProgramFile.metadata
         gives the bytes."""]
     split_max_size: Annotated[int | str | None, None, """where constants are moved out, write several files of tensor
-        data, each with at most this many bytes of data, in the order of keys; see write_tensor_data_shards()."""]
+        data, each with at most this many bytes of data, in the order of keys; see ptd_shards()."""]
 
 
 @keywords_of(ProgramOptions)
-def plan_program(program: SourceLike, *, constants_out: bool = False, **options: Unpack[ProgramOptions]) -> ProgramPlan:
-    """Returns the plan of a program (.pte) from another one, or from a description of it in JSON.
+def pte(
+    program: SourceLike,
+    output: OutputLike | None = None,
+    *,
+    constants_to: OutputLike | None = None,
+    **options: Unpack[ProgramOptions],
+) -> ProgramPlan:
+    """Writes a program (.pte) from another one, or from a description of it in JSON. Returns the plan.
 
-    Without options the bytes stay the same.
+    Without options the bytes stay the same, but for constants in the flatbuffer: they move into a segment, where
+    ExecuTorch 1.3 and later need them, unless as_of is earlier.
 
     Args:
         program: a source: a .pte file, or JSON of ExecuTorch's schema, as etstream's and flatc's decompile
             and ExecuTorch itself write it.
-        constants_out: move constants and named data into a tensor data file, which is planned too.
+        output: where the program goes: its own path is allowed, another input's is not.
+        constants_to: an output too: the .ptd file that constants and named data are moved out to. It appears before the
+            program does; if one of the two can't be written, neither appears. With split_max_size it is the path that
+            shards are named after: NAME-00001-of-00003.ptd.
 
     Raises:
         CorruptError: the program or the weights are damaged; the description is not JSON.
@@ -90,9 +99,23 @@ def plan_program(program: SourceLike, *, constants_out: bool = False, **options:
         NoSuchFileError: a file is not there.
         TooLargeError: the flatbuffer would be over 2 GiB.
     """
-    if options["keys"] and not constants_out:
-        raise InvalidArgumentError("keys are those of constants that are moved out: give constants_out too")
     program = asked(program)
+    with _core.Inputs(program):
+        plan = planned_program(program, options, constants_to is not None)
+        files: list[tuple[_core.FilePlan, OutputLike | None]] = [(plan.program, output)]
+        if plan.shards:
+            files[:0] = shard_outputs(plan.shards, constants_to)
+        elif plan.tensor_data is not None:
+            files.insert(0, (plan.tensor_data, constants_to))
+        write(files, options)
+    return plan
+
+
+def planned_program(program: SourceLike, options: ProgramOptions, constants_out: bool = False) -> ProgramPlan:
+    """Returns the plan of a program, for all options."""
+    if options["keys"] and not constants_out:
+        raise InvalidArgumentError("keys are those of constants that are moved out: give constants_to too")
+    program, dropped = asked(program), options["drop_method"]
     folder = options["folder"]
     if folder is None:
         folder = os.path.dirname(program) if isinstance(program, str) else ""
@@ -104,11 +127,10 @@ def plan_program(program: SourceLike, *, constants_out: bool = False, **options:
             delegate_alignment=alignment("delegate_alignment", options["delegate_alignment"]),
             delegates=options["delegates"],
             strict_alignment=options["strict_alignment"],
-            extract_constants=options["extract_constants"],
             as_of=options["as_of"],
             flatbuffers=options["flatbuffers"],
         ),
-        drop_methods=names("drop_methods", options["drop_methods"]),
+        drop_methods=[dropped] if isinstance(dropped, str) else names("drop_method", dropped),
         strip_stack_traces=options["strip_stack_traces"],
         constants_out=constants_out,
         keys=names_by_name("keys", options["keys"] or {}),
@@ -125,55 +147,23 @@ def plan_program(program: SourceLike, *, constants_out: bool = False, **options:
     return ProgramPlan(whole, weights[0] if weights else None)
 
 
-@keywords_of(ProgramOptions, plan_program)
-def rewrite_program(
-    program: SourceLike,
-    output: OutputLike,
-    *,
-    constants_to: OutputLike | None = None,
-    max_disk: int | str | None = None,
-    sync: bool = True,
-    progress: Progress | bool | None = None,
-    **options: Unpack[ProgramOptions],
-) -> ProgramPlan:
-    """Writes a program again, or from JSON, as plan_program() plans it. Returns the plan.
-
-    Args:
-        output: where the program goes: its own path is allowed, another input's is not.
-        constants_to: an output too: the .ptd file that constants and named data are moved out to. It appears before the
-            program does; if one of the two can't be written, neither appears. With split_max_size it is the path that
-            shards are named after: NAME-00001-of-00003.ptd.
-        progress: called with the bytes of both files.
-    """
-    program = asked(program)
-    with _core.Inputs(program):
-        plan = plan_program(program, constants_out=constants_to is not None, **options)
-        files: list[tuple[_core.FilePlan, OutputLike]] = [(plan.program, output)]
-        if plan.shards:
-            files[:0] = shard_outputs(plan.shards, constants_to)
-        elif plan.tensor_data is not None and constants_to is not None:
-            files.insert(0, (plan.tensor_data, constants_to))
-        _core.write_plans(files, sync=sync, progress=progress, max_disk=max_disk)
-    return plan
-
-
+@keywords_of(WriteOptions)
 def extract(
     file: SourceLike,
-    output: OutputLike,
+    output: OutputLike | None = None,
     *,
     segment: int | None = None,
     delegate: int | None = None,
     part: str | None = None,
     tensor: str | None = None,
     partial: bool = False,
-    sync: bool = True,
-    progress: Progress | bool | None = None,
+    **options: Unpack[WriteOptions],
 ) -> _core.FilePlan:
     """Writes a part of a file: the program of a bundle, or a segment, a delegate's data, or a tensor's data.
 
     Args:
         file: a source: a bundle (.bpte); for a segment or a delegate also a program (.pte). For a tensor the path of
-            any checkpoint, as for write_tensor_data().
+            any checkpoint, as for ptd().
         output: where the part goes.
         segment: the index of a segment of the program.
         delegate: the index of a delegate's data in ProgramFile.payloads.
@@ -194,7 +184,7 @@ def extract(
         raise InvalidArgumentError("a part is that of a delegate's data: give delegate too")
     with _core.Inputs():
         plan = _core.FilePlan.copy(_part_of(file, segment, delegate, part, tensor, partial))
-        plan.write(output, sync=sync, progress=progress)
+        write([(plan, output)], options)
     return plan
 
 
@@ -248,7 +238,7 @@ def all_shards(given: Iterable[Any], partial: bool) -> list[Any]:
     return out
 
 
-def shard_outputs(plans: Sequence[_core.FilePlan], output: Any) -> list[tuple[_core.FilePlan, OutputLike]]:
+def shard_outputs(plans: Sequence[_core.FilePlan], output: Any) -> list[tuple[_core.FilePlan, OutputLike | None]]:
     """Returns the plans of shards with their paths, which are named after `output`."""
     if not isinstance(output, (str, os.PathLike)):
         raise TypeError(f"shards are several files: expected a path that they are named after, found {output!r}")

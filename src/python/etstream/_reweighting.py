@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 from etstream import _core
 from etstream._arguments import is_path, several
 from etstream._errors import InvalidArgumentError
+from etstream._options import Unpack, keywords_of
 from etstream._programs import all_shards
-from etstream._progress import Progress
 from etstream._types import FilesLike, OutputLike, SourceLike
 from etstream._weights import WeightsLike, joined_checkpoint
+from etstream._write import WriteOptions, write
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def explain(program: SourceLike, *weights: FilesLike, by: WeightsLike, partial: 
         program: a source: a program, or a bundle with one.
         weights: sources: the .ptd files that it runs with. The path of the first of several shards stands for all, and
             a list of paths for each of them.
-        by: the checkpoint that the program was exported from: weights as for plan_tensor_data().
+        by: the checkpoint that the program was exported from: weights as for ptd().
         partial: take each file of a set by itself; see Checkpoint.
 
     Returns:
@@ -104,80 +105,57 @@ def explain(program: SourceLike, *weights: FilesLike, by: WeightsLike, partial: 
     return _core.explain(program, all_shards(weights, partial), joined_checkpoint(by, partial))
 
 
-def plan_reweighting(
-    program: SourceLike, *weights: FilesLike, was: WeightsLike, now: WeightsLike, partial: bool = False
-) -> ReweightingPlan:
-    """Returns the plans of a lowered program, and of its tensor data files, with the weights of another checkpoint.
-
-    They are the files of an export of the network with the new weights, without an export: each payload is made of the
-    new checkpoint by the steps that gave it of the old one. A tensor of another floating-point type is cast to that of
-    the payload. A warning names the new tensors that are not as they were and reach no payload.
-
-    Args:
-        program: a source: a .pte file.
-        weights: sources: the .ptd files that it runs with. The path of the first of several shards stands for all, and
-            a list of paths for each of them.
-        was: the checkpoint that the program was exported from: weights as for plan_tensor_data().
-        now: the checkpoint whose weights it gets.
-        partial: take each file of a set by itself; see Checkpoint.
-
-    Raises:
-        InvalidArgumentError: the new checkpoint lacks a tensor, or has it in another shape; a payload may be one of
-            several tensors that differ now; two payloads are equal now, which an export would store once.
-        UnsupportedError: the old checkpoint does not explain a payload; a key is in two files; a file is of another
-            kind.
-        NotFoundError: a file is not there, or a key that neither the program nor its weights have.
-        CorruptError: a file is damaged, or does not fit the program.
-    """
-    return _planned(program, all_shards(weights, partial), was, now, partial)
-
-
-def _planned(
-    program: SourceLike, files: list[SourceLike], was: WeightsLike, now: WeightsLike, partial: bool
-) -> ReweightingPlan:
-    old, new = joined_checkpoint(was, partial), joined_checkpoint(now, partial)
-    whole, planned, replaced, origins = _core.plan_reweighting(program, files, old, new)
-    return ReweightingPlan(whole, tuple(planned), replaced, origins)
-
-
+@keywords_of(WriteOptions)
 def reweight(
     program: SourceLike,
     *weights: FilesLike,
     was: WeightsLike,
     now: WeightsLike,
-    output: OutputLike,
+    output: OutputLike | None = None,
     weights_to: OutputLike | Iterable[OutputLike] = (),
     partial: bool = False,
-    max_disk: int | str | None = None,
-    sync: bool = True,
-    progress: Progress | bool | None = None,
+    **options: Unpack[WriteOptions],
 ) -> ReweightingPlan:
-    """Puts the weights of another checkpoint into a lowered program, as plan_reweighting() plans it. Returns the plan.
+    """Puts the weights of another checkpoint into a lowered program, and its tensor data files. Returns the plan.
+
+    The files are those of an export of the network with the new weights, without an export: each payload is made of the
+    new checkpoint by the steps that gave it of the old one. A tensor of another floating-point type is cast to that of
+    the payload. A warning names the new tensors that are not as they were and reach no payload. All files appear
+    together, or none does, and none of them may be an input.
 
     Args:
+        program: a source: a .pte file.
+        weights: sources: the .ptd files that it runs with. The path of the first of several shards stands for all, and
+            a list of paths for each of them.
+        was: the checkpoint that the program was exported from: weights as for ptd().
+        now: the checkpoint whose weights it gets.
         output: where the program goes.
         weights_to: an output too, or several: where the tensor data goes, one for each file of weights, in their order.
-        progress: called with the bytes of all files.
-
-    All files appear together, or none does, and none of them may be an input. The other arguments are those of
-    plan_reweighting().
+        partial: take each file of a set by itself; see Checkpoint.
 
     Raises:
-        InvalidArgumentError: there are not as many outputs for weights as files of weights.
+        InvalidArgumentError: the new checkpoint lacks a tensor, or has it in another shape; a payload may be one of
+            several tensors that differ now; two payloads are equal now, which an export would store once; there are not
+            as many outputs for weights as files of weights.
+        UnsupportedError: the old checkpoint does not explain a payload; a key is in two files; a file is of another
+            kind.
+        NotFoundError: a file is not there, or a key that neither the program nor its weights have.
+        CorruptError: a file is damaged, or does not fit the program.
     """
     given: Any = weights_to
     if is_path(given) or isinstance(given, int) or hasattr(given, "write"):
         given = [given]
-    outputs: list[OutputLike] = several("weights_to", "outputs", given)
+    outputs: list[OutputLike | None] = several("weights_to", "outputs", given)
     with _core.Inputs():
         files = all_shards(weights, partial)
+        if options["dry_run"] and not outputs:
+            outputs = [None] * len(files)
         if len(outputs) != len(files):
             raise InvalidArgumentError(
                 f"weights_to: expected as many outputs as files of weights, {len(files)}, found {len(outputs)}"
             )
-        plan = _planned(program, files, was, now, partial)
+        old, new = joined_checkpoint(was, partial), joined_checkpoint(now, partial)
+        whole, planned, replaced, origins = _core.plan_reweighting(program, files, old, new)
         # Weights come first: a program must not be there before its weights.
-        _core.write_plans(
-            [*zip(plan.weights, outputs), (plan.program, output)], sync=sync, progress=progress, max_disk=max_disk
-        )
-    return plan
+        write([*zip(planned, outputs), (whole, output)], options)
+    return ReweightingPlan(whole, tuple(planned), replaced, origins)

@@ -7,15 +7,15 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any, NamedTuple, TypedDict
+from typing import Annotated, Any, NamedTuple
 
 from etstream import _core
 from etstream._arguments import alignment, asked, by_name, path, several, size
 from etstream._errors import InvalidArgumentError
 from etstream._options import Unpack, keywords_of
 from etstream._programs import shard_outputs
-from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
+from etstream._write import WriteOptions, write
 
 
 class SharedWeightsPlan(NamedTuple):
@@ -33,32 +33,67 @@ class SharedWeightsPlan(NamedTuple):
     """The plans of shards that replace `weights` with split_max_size."""
 
 
-class SharingOptions(TypedDict, total=False):
+class SharingOptions(WriteOptions, total=False):
     """The options of programs that share weights. Sizes are in bytes: an int, or a str such as "4K"."""
 
     least_size: Annotated[int | str, 512, "the size of the smallest data that moves, at least 1."]
     align: Annotated[int | str, 1, "the alignment of programs in a fat container, a power of two up to 2**30."]
     split_max_size: Annotated[int | str | None, None, """write several files of tensor data, each with at most this many
-        bytes of data, in the order of keys; see write_tensor_data_shards()."""]
+        bytes of data, in the order of keys; see ptd_shards()."""]
 
 
 @keywords_of(SharingOptions)
-def plan_shared_weights(
-    programs: Mapping[str, SourceLike], *, container: bool = False, **options: Unpack[SharingOptions]
+def share(
+    programs: Mapping[str, SourceLike] | Iterable[str | os.PathLike[str]],
+    weights: OutputLike | None = None,
+    *,
+    out_dir: str | os.PathLike[str] | None = None,
+    fat: OutputLike | None = None,
+    **options: Unpack[SharingOptions],
 ) -> SharedWeightsPlan:
-    """Returns the plans of programs without the weights that they have in common, and of one .ptd file with these.
+    """Moves the weights that programs have in common into one .ptd file. Returns the plan.
 
     Each program runs with the .ptd file as it did without it. Constants and named data of equal bytes move. Data that
-    only one program has stays in it, and so does the data of delegates.
+    only one program has stays in it, and so does the data of delegates. All files appear together, or none does, and
+    none of them may be an input.
 
     Args:
-        programs: sources of .pte files, by the names that the report and the container give them.
-        container: also plan a fat container of the resulting programs.
+        programs: sources of .pte files by name, or paths; a path's name is that of its file without the ending. The
+            report and the container have these names.
+        weights: an output: where the .ptd file goes. With split_max_size it is the path that shards are named after:
+            NAME-00001-of-00003.ptd.
+        out_dir: the folder that the programs go to, as NAME.pte; made if it is not there. Names that are paths are
+            refused.
+        fat: an output too: a fat container of the programs, in which they begin at multiples of `align` bytes.
 
     Raises:
         CorruptError: a program is damaged.
-        InvalidArgumentError: there are fewer than two programs, or a container can't have a name.
+        InvalidArgumentError: there are fewer than two programs, or they have nothing in common; neither out_dir nor fat
+            is given; two paths have one name; a container can't have a name; or, with out_dir, a name is a path.
     """
+    if out_dir is None and fat is None and not options["dry_run"]:
+        raise InvalidArgumentError("give out_dir for the programs, or a fat container for them, or both")
+    out_dir = asked(out_dir)
+    with _core.Inputs():
+        plan = planned_sharing(_by_name(programs), fat is not None, options)
+        files: list[tuple[_core.FilePlan, OutputLike | None]] = []
+        if plan.shards and weights is not None:
+            files += shard_outputs(plan.shards, weights)
+        elif plan.weights is not None:
+            files.append((plan.weights, weights))
+        elif not options["dry_run"]:
+            raise InvalidArgumentError("the programs have no weights in common that could be shared")
+        if out_dir is not None:
+            files += [(each, _core.path_in_folder(out_dir, f"{name}.pte")) for name, each in plan.programs.items()]
+        if plan.container is not None:
+            files.append((plan.container, fat))
+        with _new_folder(None if options["dry_run"] else out_dir, options["sync"]):
+            write(files, options)
+    return plan
+
+
+def planned_sharing(programs: Mapping[str, SourceLike], container: bool, options: SharingOptions) -> SharedWeightsPlan:
+    """Returns the plans of programs without what they share, for all options."""
     planned, files, packed, report = _core.plan_shared_weights(
         by_name("programs", programs),
         size("least_size", options["least_size"]),
@@ -70,55 +105,6 @@ def plan_shared_weights(
     if options["split_max_size"] is not None:
         return SharedWeightsPlan(plans, None, packed, json.loads(report), tuple(files))
     return SharedWeightsPlan(plans, files[0] if files else None, packed, json.loads(report))
-
-
-@keywords_of(SharingOptions, plan_shared_weights)
-def share_weights(
-    programs: Mapping[str, SourceLike] | Iterable[str | os.PathLike[str]],
-    weights: OutputLike,
-    *,
-    folder: str | os.PathLike[str] | None = None,
-    fat: OutputLike | None = None,
-    max_disk: int | str | None = None,
-    sync: bool = True,
-    progress: Progress | bool | None = None,
-    **options: Unpack[SharingOptions],
-) -> SharedWeightsPlan:
-    """Moves the weights that programs have in common into one .ptd file, as plan_shared_weights() plans it.
-
-    Args:
-        programs: sources by name, or paths; a path's name is that of its file without the ending.
-        weights: an output: where the .ptd file goes. With split_max_size it is the path that shards are named after:
-            NAME-00001-of-00003.ptd.
-        folder: the folder that the programs go to, as NAME.pte; made if it is not there. Names that are paths are
-            refused.
-        fat: an output too: a fat container of the programs, in which they begin at multiples of `align` bytes.
-
-    All files appear together, or none does, and none of them may be an input. Returns the plan.
-
-    Raises:
-        InvalidArgumentError: the programs have nothing in common; neither folder nor fat is given; two paths have one
-            name; or, with folder, a name is a path.
-    """
-    if folder is None and fat is None:
-        raise InvalidArgumentError("give a folder for the programs, or a fat container for them, or both")
-    folder = asked(folder)
-    with _core.Inputs():
-        plan = plan_shared_weights(_by_name(programs), container=fat is not None, **options)
-        files: list[tuple[_core.FilePlan, OutputLike]] = []
-        if plan.shards:
-            files += shard_outputs(plan.shards, weights)
-        elif plan.weights is not None:
-            files.append((plan.weights, weights))
-        else:
-            raise InvalidArgumentError("the programs have no weights in common that could be shared")
-        if folder is not None:
-            files += [(each, _core.path_in_folder(folder, f"{name}.pte")) for name, each in plan.programs.items()]
-        if plan.container is not None and fat is not None:
-            files.append((plan.container, fat))
-        with _new_folder(folder, sync):
-            _core.write_plans(files, sync=sync, progress=progress, max_disk=max_disk)
-    return plan
 
 
 @contextmanager

@@ -6,16 +6,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 from etstream import _core
 from etstream._arguments import alignment, are_several, asked, by_name, dtype_name, integer, is_path, names, size
 from etstream._errors import InvalidArgumentError
 from etstream._options import Unpack, keywords_of
 from etstream._programs import shard_outputs
-from etstream._progress import Progress
 from etstream._types import DtypeLike, OutputLike, TensorLike
 from etstream._warnings import RulesWarning, warn
+from etstream._write import WriteOptions, write
 
 if TYPE_CHECKING:
     import torch
@@ -26,10 +26,10 @@ OneOfWeights = str | os.PathLike[str] | _core.Checkpoint | Mapping[str, TensorLi
 WeightsLike = OneOfWeights | Sequence[OneOfWeights]
 
 
-class TensorDataOptions(TypedDict, total=False):
+class TensorDataOptions(WriteOptions, total=False):
     """The options of weights."""
 
-    rules: Annotated[Rules | None, None, """the rules that rename, cut and leave out tensors: the name of ready-made
+    map: Annotated[Rules | None, None, """the rules that rename, cut and leave out tensors: the name of ready-made
         ones, such as "llama", from Hugging Face's names to those of ExecuTorch's Transformer; the path of a JSON file;
         or the content of one. A RulesWarning tells of rules that no tensor matches, and of tensors without a rule.
         Ready-made rules are refused if config.json beside the checkpoint has a model_type that they are not for."""]
@@ -40,8 +40,8 @@ class TensorDataOptions(TypedDict, total=False):
         converted to while they are written: torch.bfloat16, numpy.float16, or a name such as "bfloat16" or "bf16"; or
         types by patterns of names, of which the last that matches counts. The results have the same bits as
         torch's."""]
-    share_equal: Annotated[bool, True, "store equal bytes once; to find them, tensors of one size are read."]
-    allow_opaque: Annotated[bool, False, """take tensors of types that ExecuTorch does not have, such as quantised
+    dedup: Annotated[bool, True, "store equal bytes once; to find them, tensors of one size are read."]
+    opaque: Annotated[bool, False, """take tensors of types that ExecuTorch does not have, such as quantised
         blocks, as data without a layout, which a backend asks for by name."""]
     segment_alignment: Annotated[int | str | None, None, """the alignment of each tensor, in bytes, a power of two up to
         2**30: an int, or a str such as "4K"; 128 by default."""]
@@ -52,10 +52,15 @@ class TensorDataOptions(TypedDict, total=False):
 
 
 @keywords_of(TensorDataOptions)
-def plan_tensor_data(
-    inputs: WeightsLike, *, format: WeightFormat = "ptd", **options: Unpack[TensorDataOptions]
+def ptd(
+    inputs: WeightsLike,
+    output: OutputLike | None = None,
+    *,
+    to: WeightFormat | None = None,
+    **options: Unpack[TensorDataOptions],
 ) -> _core.FilePlan:
-    """Returns the plan of weights: tensor data (.ptd) that programs ask for, or a safetensors file.
+    """Writes weights: tensor data (.ptd) that programs ask for, or a safetensors file. Returns the plan, whose size is
+    that of the file.
 
     Args:
         inputs: where the tensors come from: a path, of a safetensors file, the index of several
@@ -63,27 +68,78 @@ def plan_tensor_data(
             folder with such files; a Checkpoint; a mapping of names to tensors (torch's on the CPU, NumPy's or
             etstream's, such as a state_dict, in place where they are contiguous); or a list of these, in which tensors
             of one name must be equal.
-        format: "ptd", or "safetensors", byte for byte as the safetensors library writes it.
+        output: where the weights go.
+        to: "ptd", or "safetensors", byte for byte as the safetensors library writes it; by default what the ending of
+            the output says, and otherwise "ptd".
 
     Raises:
         UnsupportedError: a file is of another kind; the format does not have a tensor's type; numbers are quantised,
             and would be without their scales.
         CorruptError: a file is damaged.
-        InvalidArgumentError: two tensors of one name differ; a dtype is not floating-point; rules can't be followed.
+        InvalidArgumentError: two tensors of one name differ; a dtype is not floating-point; rules can't be followed;
+            the output has the ending of another format.
         NoSuchFileError: a file is not there.
         NoSuchNameError: a pattern matches no tensor; there are no such ready-made rules.
         TypeError: a tensor, which the message names, is quantized, or is made of others as torchao's are, or has no
             data.
     """
-    (plan,) = _planned(inputs, format, options)
+    inputs, output = asked(inputs), asked(output)
+    if to is None:
+        to = "safetensors" if isinstance(output, str) and _core.kind_of_ending(output) == "safetensors" else "ptd"
+    with _core.Inputs(inputs):
+        (plan,) = _planned(inputs, to, options)
+        write([(plan, output)], options)
     return plan
 
 
+@keywords_of(TensorDataOptions)
+def ptd_shards(
+    inputs: WeightsLike,
+    output: str | os.PathLike[str],
+    *,
+    split_max_size: int | str,
+    **options: Unpack[TensorDataOptions],
+) -> list[str]:
+    """Writes tensor data as several files (shards), as ptd() writes one. Either all of them appear, or none does.
+
+    Data goes, in the order of its keys, into the first file that has room; all keys of the same bytes go together, and
+    no tensor is cut. The same weights give the same files, those of ExecuTorch's externalize_pte_data.
+
+    Args:
+        inputs: where the tensors come from; see ptd().
+        output: the path that the files are named after: "w.ptd" gives "w-00001-of-00003.ptd".
+        split_max_size: the most bytes of data in each file, an int or a str such as "2G".
+
+    Returns the paths.
+
+    Raises:
+        InvalidArgumentError: a tensor is larger than split_max_size.
+    """
+    with _core.Inputs():
+        files = shard_outputs(_planned(inputs, "ptd", options, size("split_max_size", split_max_size)), output)
+        write(files, options)
+    return [str(path) for _, path in files]
+
+
+@keywords_of(WriteOptions)
+def save_ptd(
+    tensors: Mapping[str, TensorLike], output: OutputLike | None = None, **options: Unpack[WriteOptions]
+) -> _core.FilePlan:
+    """Writes tensors by name, such as a state_dict, to a .ptd file, as ptd() does by default. Returns the plan, whose
+    size is that of the file.
+
+    Args:
+        tensors: the tensors, as ptd() takes them.
+        output: where the file goes.
+    """
+    return ptd(tensors, output, to="ptd", **options)
+
+
 def _planned(
-    inputs: WeightsLike, format: WeightFormat, options: TensorDataOptions, max_size: int | None = None
+    inputs: WeightsLike, to: WeightFormat, options: TensorDataOptions, max_size: int | None = None
 ) -> list[_core.FilePlan]:
     """Returns the plan of all tensors of the inputs, under their new names and types; with max_size those of shards."""
-    rules, only, dtype = options["rules"], options["only"], options["dtype"]
+    rules, only, dtype = options["map"], options["only"], options["dtype"]
     if dtype is None:
         dtype = {}
     by_glob = by_name("dtype", dtype) if isinstance(dtype, Mapping) else [("*", dtype)]
@@ -100,71 +156,8 @@ def _planned(
         _warn("tensor", report.left_over_keys, "no rule applies, the name stays")
     aligned = alignment("segment_alignment", options["segment_alignment"])
     return _core.plan_checkpoint(
-        checkpoint, format, options["share_equal"], options["allow_opaque"], aligned, options["as_of"], max_size
+        checkpoint, to, options["dedup"], options["opaque"], aligned, options["as_of"], max_size
     )
-
-
-@keywords_of(TensorDataOptions, plan_tensor_data)
-def write_tensor_data(
-    inputs: WeightsLike,
-    output: OutputLike,
-    *,
-    format: WeightFormat = "ptd",
-    max_disk: int | str | None = None,
-    sync: bool = True,
-    progress: Progress | bool | None = None,
-    **options: Unpack[TensorDataOptions],
-) -> _core.FilePlan:
-    """Writes weights as plan_tensor_data() plans them. Returns the plan, whose size is that of the file."""
-    inputs = asked(inputs)
-    with _core.Inputs(inputs):
-        plan = plan_tensor_data(inputs, format=format, **options)
-        plan.write(output, sync=sync, progress=progress, max_disk=max_disk)
-    return plan
-
-
-@keywords_of(TensorDataOptions, plan_tensor_data)
-def write_tensor_data_shards(
-    inputs: WeightsLike,
-    output: str | os.PathLike[str],
-    *,
-    max_size: int | str,
-    max_disk: int | str | None = None,
-    sync: bool = True,
-    progress: Progress | bool | None = None,
-    **options: Unpack[TensorDataOptions],
-) -> list[str]:
-    """Writes tensor data as several files (shards). Either all of them appear, or none does.
-
-    Data goes, in the order of its keys, into the first file that has room; all keys of the same bytes go together, and
-    no tensor is cut. The same weights give the same files, those of ExecuTorch's externalize_pte_data.
-
-    Args:
-        output: the path that the files are named after: "w.ptd" gives "w-00001-of-00003.ptd".
-        max_size: the most bytes of data in each file, an int or a str such as "2G".
-
-    Returns the paths.
-
-    Raises:
-        InvalidArgumentError: a tensor is larger than max_size.
-    """
-    with _core.Inputs():
-        files = shard_outputs(_planned(inputs, "ptd", options, size("max_size", max_size)), output)
-        _core.write_plans(files, sync=sync, progress=progress, max_disk=max_disk)
-    return [str(path) for _, path in files]
-
-
-def save_ptd(
-    tensors: Mapping[str, TensorLike],
-    output: OutputLike,
-    *,
-    max_disk: int | str | None = None,
-    sync: bool = True,
-    progress: Progress | bool | None = None,
-) -> _core.FilePlan:
-    """Writes tensors by name, such as a state_dict, to a .ptd file, as write_tensor_data() does by default. Returns the
-    plan, whose size is that of the file."""
-    return write_tensor_data(tensors, output, sync=sync, progress=progress, max_disk=max_disk)
 
 
 @overload
@@ -198,7 +191,7 @@ def load_ptd(
 
 
 def checkpoints_of(given: Any, partial: bool = False) -> list[_core.Checkpoint]:
-    """Returns the checkpoints that `given` stands for, see plan_tensor_data(); a path may stand for a whole set."""
+    """Returns the checkpoints that `given` stands for, see ptd(); a path may stand for a whole set."""
     each = given if isinstance(given, (list, tuple)) else [given]
     opened = iter(_core.open_checkpoints([one for one in each if is_path(one)], partial))
     return [next(opened) if is_path(one) else _checkpoint_of(one) for one in each]

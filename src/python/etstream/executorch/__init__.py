@@ -16,7 +16,6 @@ _internals.expect_installed()
 
 from etstream.executorch._bundles import (  # noqa: E402
     load_bundled_program,
-    plan_bundled_program,
     save_bundled_program,
 )
 from etstream.executorch._cords import LazyData  # noqa: E402
@@ -72,7 +71,6 @@ __all__ = [
     "load_fat",
     "low_memory_export",
     "open_bundle",
-    "plan_bundled_program",
     "plan_ptd_file",
     "plan_pte_file",
     "program_source",

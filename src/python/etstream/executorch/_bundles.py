@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from etstream import _core
 from etstream._buffers import exported, mapped
-from etstream._bundles import BundleOptions, TestCases, plan_bundle, suites_of
+from etstream._bundles import BundleOptions, TestCases, bundle, suites_of
 from etstream._errors import UnsupportedError
 from etstream._options import Unpack, keywords_of
-from etstream._progress import Progress
 from etstream._types import OutputLike, SourceLike
 from etstream._writers import installed_executorch, installed_flatbuffers
 from etstream.executorch._internals import attribute, needed
@@ -29,14 +28,18 @@ _FEATURE = "save_bundled_program()"
 
 
 @keywords_of(BundleOptions)
-def plan_bundled_program(bundled_program: Bundle, **options: Unpack[BundleOptions]) -> _core.FilePlan:
-    """Returns the plan of a bundle (.bpte) of a program whose `.buffer` is never made.
+def save_bundled_program(
+    bundled_program: Bundle, output: OutputLike | None = None, **options: Unpack[BundleOptions]
+) -> _core.FilePlan:
+    """Writes a bundle (.bpte) of a program whose `.buffer` is never made. Returns the plan, whose size is that of the
+    file.
 
     Args:
         bundled_program: ExecuTorch's BundledProgram; or a pair, `(manager, cases)`, of an ExecutorchProgramManager and
             test cases for its methods: the path of a JSON file of test cases; or a mapping of each method to its cases
             or its suite; or one suite, or several. Cases and suites are etstream's, or ExecuTorch's MethodTestCase and
             MethodTestSuite. Suites are sorted by their methods' names.
+        output: where the bundle goes.
 
     By default the bytes are those that the installed ExecuTorch's serialize_from_bundled_program_to_flatbuffer gives,
     except for tensors that are not contiguous in the method, such as channels-last ones. ExecuTorch writes their
@@ -61,26 +64,11 @@ def plan_bundled_program(bundled_program: Bundle, **options: Unpack[BundleOption
         else:
             program = _core.Source.file(attribute(_FEATURE, bundled_program, "_pte_file_path"))
     options["as_of"] = options["as_of"] or installed_executorch()
-    return plan_bundle(program, sorted(suites_of(cases), key=lambda suite: suite.method_name), **options)
-
-
-@keywords_of(BundleOptions, plan_bundled_program)
-def save_bundled_program(
-    bundled_program: Bundle,
-    output: OutputLike,
-    *,
-    sync: bool = True,
-    progress: Progress | bool | None = None,
-    **options: Unpack[BundleOptions],
-) -> _core.FilePlan:
-    """Writes a bundle as plan_bundled_program() plans it. Returns the plan, whose size is that of the file."""
-    plan = plan_bundled_program(bundled_program, **options)
-    plan.write(output, sync=sync, progress=progress)
-    return plan
+    return bundle(program, sorted(suites_of(cases), key=lambda suite: suite.method_name), output, **options)
 
 
 def _serialize(bundled_program: BundledProgram) -> bytes:
-    return bytes(plan_bundled_program(bundled_program, unchecked=True))
+    return bytes(save_bundled_program(bundled_program, unchecked=True, dry_run=True))
 
 
 def _serialize_schema(bundled_program: schema.BundledProgram) -> bytes:

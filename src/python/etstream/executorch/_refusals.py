@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from etstream import _core, inspect, plan_bundle, verify
+from etstream import _core, bundle, inspect, verify
 from etstream._errors import Error, UnsupportedError
 from etstream.executorch._internals import Lookup
 
@@ -131,7 +131,7 @@ def _inputs(attempt: Attempt) -> str | None:
     if attempt.inputs is None:
         return None
     try:
-        plan_bundle(attempt.program, {attempt.method: [_core.TestCase(list(attempt.inputs), [])]})
+        bundle(attempt.program, {attempt.method: [_core.TestCase(list(attempt.inputs), [])]}, dry_run=True)
     except (Error, TypeError) as error:
         return str(error).removeprefix(f"method {attempt.method!r}, test case 0: ")
     return None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Protocol, TypedDict
 
 import torch
-from etstream import _core, plan_fat_container, plan_program, plan_shared_weights
+from etstream import _core, fat_pack, pte, share
 from etstream._arguments import asked, several
 from etstream._errors import Error, InvalidArgumentError, NoSuchNameError
 from etstream._options import Unpack, keywords_of
@@ -309,7 +309,7 @@ class _Made:
 @contextmanager
 def _specialized(exported_program: ExportedProgram, align: int | str, options: SpecializeOptions) -> Iterator[_Made]:
     chosen, spill = _chosen_recipes(options["recipes"], options["fallback"]), asked(options["spill"])
-    plan_fat_container(dict.fromkeys(chosen, b""), align=align)  # checks the names and the alignment before the work
+    fat_pack(dict.fromkeys(chosen, b""), align=align, dry_run=True)  # checks names and alignment before the work
     with ExitStack() as files:
         programs = {}
         with low_memory_export(spill, limit=options["limit"]):
@@ -319,11 +319,11 @@ def _specialized(exported_program: ExportedProgram, align: int | str, options: S
                 programs[name] = _core.Source(file)
         payloads, weights = programs, None
         if len(programs) > 1:
-            shared = plan_shared_weights(programs)
+            shared = share(programs, dry_run=True)
             payloads = {name: plan.source() for name, plan in shared.programs.items()}
             weights = shared.weights
         yield _Made(
-            container=plan_fat_container(payloads, align=align),
+            container=fat_pack(payloads, align=align, dry_run=True),
             weights=weights,
             alone={name: program.size for name, program in programs.items()},
             payloads={name: payload.size for name, payload in payloads.items()},
@@ -348,8 +348,7 @@ def _save(made: Any, file: IO[bytes]) -> None:
     data = getattr(made, "_tensor_data", None)
     if data:
         # The data moves back into the program, so that it is shared with the others' data.
-        plan = plan_program(program_source(made), constants_from=[_core.Source(cord) for cord in data.values()])
-        plan.program.write(file, sync=False)
+        pte(program_source(made), file, constants_from=[_core.Source(cord) for cord in data.values()], sync=False)
         return
     is_manager = hasattr(made, "_pte_data") or hasattr(made, "to_executorch")
     source = program_source(made) if is_manager else _core.Source(made)

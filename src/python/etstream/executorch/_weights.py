@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from etstream import _core, plan_tensor_data
+from etstream import _core, ptd
 from etstream._arguments import asked, is_path
 from etstream._programs import all_shards, files_of
 from etstream._types import SourceLike
@@ -28,4 +28,4 @@ class Weights:
         """Returns all of them as one .ptd file."""
         if len(self.sources) == 1:
             return _core.LoadableFile(self.sources[0])
-        return _core.LoadableFile(plan_tensor_data(self._paths, allow_opaque=True).source())
+        return _core.LoadableFile(ptd(self._paths, opaque=True, dry_run=True).source())
