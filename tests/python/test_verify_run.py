@@ -16,7 +16,9 @@ import torch
 from executorch.exir import to_edge
 
 INTERRUPTED = """
-import sys, etstream
+import signal, sys, etstream
+# Python does not set this handler if it was started in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 print("begins", flush=True)
 etstream.verify(sys.argv[1], run=True, python=sys.argv[2])
 """
