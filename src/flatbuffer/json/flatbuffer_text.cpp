@@ -3,19 +3,30 @@
 
 #include <flatbuffers/idl.h>
 #include <flatbuffers/reflection_generated.h>
+#include <flatbuffers/util.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <map>
 #include <mutex>
+#include <numeric>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "core/base/checked.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "core/layout/backward_builder.h"
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/flatbuffer_view.h"
+#include "flatbuffer/flatbuffer_walk.h"
 #include "flatbuffer/json/generate_text.h"
-#include "flatbuffer/key_order.h"
 #include "flatbuffer/schema.h"
 #include "flatbuffer/schema_source.h"
-#include "flatbuffer/vector_alignment.h"
 
 namespace etstream {
 namespace {
@@ -23,8 +34,368 @@ namespace {
 using ByteVector = std::vector<std::byte>;
 using ParserPointer = std::unique_ptr<flatbuffers::Parser>;
 
+/// The largest force_align that FlatBuffers' parser, of version 2.0.8, accepts.
+constexpr std::uint32_t kLargestParserAlignment = 32;
+
 /// The most bytes that a parser may have built to be kept for later calls.
 constexpr std::size_t kLargestKept = std::size_t{1} << 20;
+
+using flatbuffers::BaseType;
+using flatbuffers::FieldDef;
+using flatbuffers::StructDef;
+
+/// An element's key. Integers are in `number`, in their order.
+struct Key {
+  bool is_there = true;
+  std::string_view string = {};
+  std::uint64_t number = 0;
+  double real = 0;
+
+  /// Compares as flatc does. Strings that are absent come last.
+  bool operator<(const Key& other) const {
+    if (!is_there || !other.is_there) return is_there;
+    return string < other.string || (string == other.string && (number < other.number || real < other.real));
+  }
+};
+
+template <class Scalar>
+Key key_of(const std::uint8_t* at, const FieldDef& field) {
+  Scalar value{};
+  if (at != nullptr) {
+    value = flatbuffers::ReadScalar<Scalar>(at);
+  } else {
+    flatbuffers::StringToNumber(field.value.constant.c_str(), &value);
+  }
+  if constexpr (std::is_floating_point_v<Scalar>) return {.real = value};
+  constexpr std::uint64_t kSign = std::is_signed_v<Scalar> ? std::uint64_t{1} << 63 : 0;
+  return {.number = static_cast<std::uint64_t>(value) ^ kSign};
+}
+
+/// Reads the key at `at`, or the default if `at` is null because the file lacks the key.
+Key read_key(const std::uint8_t* at, const FieldDef& field) {
+  switch (field.value.type.base_type) {
+    case flatbuffers::BASE_TYPE_STRING: {
+      if (at == nullptr) return {.is_there = false};
+      const auto* const string = reinterpret_cast<const flatbuffers::String*>(
+          at + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(at));
+      return {.string = {string->c_str(), string->size()}};
+    }
+    case flatbuffers::BASE_TYPE_CHAR:
+      return key_of<std::int8_t>(at, field);
+    case flatbuffers::BASE_TYPE_SHORT:
+      return key_of<std::int16_t>(at, field);
+    case flatbuffers::BASE_TYPE_USHORT:
+      return key_of<std::uint16_t>(at, field);
+    case flatbuffers::BASE_TYPE_INT:
+      return key_of<std::int32_t>(at, field);
+    case flatbuffers::BASE_TYPE_UINT:
+      return key_of<std::uint32_t>(at, field);
+    case flatbuffers::BASE_TYPE_LONG:
+      return key_of<std::int64_t>(at, field);
+    case flatbuffers::BASE_TYPE_ULONG:
+      return key_of<std::uint64_t>(at, field);
+    case flatbuffers::BASE_TYPE_FLOAT:
+      return key_of<float>(at, field);
+    case flatbuffers::BASE_TYPE_DOUBLE:
+      return key_of<double>(at, field);
+    default:
+      return key_of<std::uint8_t>(at, field);
+  }
+}
+
+const FieldDef* key_field(const StructDef& type) {
+  if (type.has_key) return nullptr;  // of a kind that later parsers know, and sort by
+  const auto& fields = type.fields.vec;
+  const auto found = std::find_if(fields.begin(), fields.end(), [](const FieldDef* one) { return one->key; });
+  return found == fields.end() ? nullptr : *found;
+}
+
+/// Returns the order into which flatc sorts elements with these keys.
+std::vector<std::uint32_t> order_of(const std::vector<Key>& keys) {
+  std::vector<std::uint32_t> out(keys.size());
+  std::iota(out.begin(), out.end(), 0);
+  std::uint64_t left = 64 * std::uint64_t{keys.size()};
+  std::vector<std::pair<std::size_t, std::size_t>> ranges{{0, keys.size()}};
+  while (!ranges.empty()) {
+    const auto [begin, end] = ranges.back();
+    ranges.pop_back();
+    if (end - begin < 2) continue;
+    if (left < end - begin) {
+      std::iota(out.begin(), out.end(), 0);
+      std::stable_sort(out.begin(), out.end(), [&](auto a, auto b) { return keys[a] < keys[b]; });
+      break;
+    }
+    left -= end - begin;
+    std::size_t low = begin + 1;
+    std::size_t high = end;
+    while (low < high) {
+      if (keys[out[begin]] < keys[out[low]]) {
+        std::swap(out[low], out[--high]);
+      } else {
+        ++low;
+      }
+    }
+    std::swap(out[begin], out[low - 1]);
+    ranges.emplace_back(begin, low - 1);
+    ranges.emplace_back(high, end);
+  }
+  return out;
+}
+
+/// Sorts the vectors of a flatbuffer that the parser has built, and which is therefore sound.
+class Sorter {
+ public:
+  explicit Sorter(const flatbuffers::Parser& parser) {
+    for (const StructDef* type : parser.structs_.vec) keys_.emplace(type, key_field(*type));
+  }
+
+  [[nodiscard]] bool has_keys() const {
+    return std::any_of(keys_.begin(), keys_.end(), [](const auto& type) { return type.second != nullptr; });
+  }
+
+  void sort_table(std::uint8_t* table, const StructDef& type) const {
+    const std::uint8_t* const vtable = table - flatbuffers::ReadScalar<flatbuffers::soffset_t>(table);
+    const auto vtable_size = flatbuffers::ReadScalar<flatbuffers::voffset_t>(vtable);
+    for (std::size_t i = 0; i < type.fields.vec.size(); ++i) {
+      const FieldDef& field = *type.fields.vec[i];
+      if (field.value.offset >= vtable_size) return;
+      const auto at = flatbuffers::ReadScalar<flatbuffers::voffset_t>(vtable + field.value.offset);
+      if (at == 0) continue;
+      const flatbuffers::Type& held = field.value.type;
+      const auto type_before = [&] { return table_field(table, vtable, *type.fields.vec[i - 1]); };
+      if (held.base_type == flatbuffers::BASE_TYPE_VECTOR) {
+        std::uint8_t* const vector = target(table + at);
+        const bool is_union = held.element == flatbuffers::BASE_TYPE_UNION;
+        sort_vector(vector, field, is_union ? target(type_before()) + kLength : nullptr);
+      } else {
+        sort_object(table + at, held, held.base_type == flatbuffers::BASE_TYPE_UNION ? *type_before() : 0);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t kLength = sizeof(flatbuffers::uoffset_t);
+
+  static std::uint8_t* target(std::uint8_t* offset) {
+    return offset + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(offset);
+  }
+  static std::uint8_t* table_field(std::uint8_t* table, const std::uint8_t* vtable, const FieldDef& field) {
+    return table + flatbuffers::ReadScalar<flatbuffers::voffset_t>(vtable + field.value.offset);
+  }
+
+  /// Sorts what is at `offset`: a table, or the member of kind `member` of a union. Other members have
+  /// nothing to sort.
+  void sort_object(std::uint8_t* offset, const flatbuffers::Type& type, std::uint8_t member) const {
+    const flatbuffers::Type* held = &type;
+    if (type.base_type == flatbuffers::BASE_TYPE_UNION) {
+      const flatbuffers::EnumVal* const value = type.enum_def->ReverseLookup(member);
+      if (value == nullptr) return;
+      held = &value->union_type;
+    }
+    if (held->base_type == flatbuffers::BASE_TYPE_STRUCT && !held->struct_def->fixed) {
+      sort_table(target(offset), *held->struct_def);
+    }
+  }
+
+  /// `members` are the types of a vector of unions.
+  void sort_vector(std::uint8_t* vector, const FieldDef& field, const std::uint8_t* members) const {
+    const auto count = flatbuffers::ReadScalar<flatbuffers::uoffset_t>(vector);
+    std::uint8_t* const elements = vector + kLength;
+    const flatbuffers::Type held = field.value.type.VectorType();
+    const bool is_union = held.base_type == flatbuffers::BASE_TYPE_UNION;
+    if (held.base_type != flatbuffers::BASE_TYPE_STRUCT && !is_union) return;
+    if (is_union || !held.struct_def->fixed) {
+      for (std::size_t i = 0; i < count; ++i) {
+        sort_object(elements + i * kLength, held, is_union ? members[i] : std::uint8_t{0});
+      }
+    }
+    const FieldDef* const key = is_union ? nullptr : keys_.at(held.struct_def);
+    if (key == nullptr) return;
+    if (held.struct_def->fixed) {
+      sort_structs(elements, count, held.struct_def->bytesize, *key);
+    } else {
+      sort_tables(elements, count, *key);
+    }
+  }
+
+  static void sort_structs(std::uint8_t* elements, std::size_t count, std::size_t size, const FieldDef& key) {
+    std::vector<Key> keys;
+    for (std::size_t i = 0; i < count; ++i) {
+      keys.push_back(read_key(elements + i * size + key.value.offset, key));
+    }
+    const std::vector<std::uint8_t> before(elements, elements + count * size);
+    for (const std::uint32_t i : order_of(keys)) {
+      std::memcpy(elements, before.data() + i * size, size);
+      elements += size;
+    }
+  }
+
+  static void sort_tables(std::uint8_t* elements, std::size_t count, const FieldDef& key) {
+    std::vector<Key> keys;
+    std::vector<std::uint8_t*> tables;
+    for (std::size_t i = 0; i < count; ++i) {
+      tables.push_back(target(elements + i * kLength));
+      const auto* const table = reinterpret_cast<const flatbuffers::Table*>(tables.back());
+      keys.push_back(read_key(table->GetAddressOf(key.value.offset), key));
+    }
+    for (const std::uint32_t i : order_of(keys)) {
+      flatbuffers::WriteScalar(elements, static_cast<flatbuffers::uoffset_t>(tables[i] - elements));
+      elements += kLength;
+    }
+  }
+
+  std::map<const StructDef*, const FieldDef*> keys_;
+};
+
+/// Makes `parser` leave vectors in the order of the JSON, for sort_by_keys(). Returns whether it sorted any.
+bool leave_unsorted(flatbuffers::Parser& parser) {
+  bool sorted = false;
+  for (StructDef* type : parser.structs_.vec) {
+    const bool has_key = std::exchange(type->has_key, false);
+    const FieldDef* const key = key_field(*type);
+    const BaseType kind = key ? key->value.type.base_type : flatbuffers::BASE_TYPE_NONE;
+    const bool is_known = flatbuffers::IsScalar(kind) || kind == flatbuffers::BASE_TYPE_STRING;
+    type->has_key = has_key && !is_known;
+    sorted |= has_key && is_known;
+  }
+  return sorted;
+}
+
+/// Sorts the vectors of `flatbuffer`, which `parser` has built, as flatc does. Equal keys come in flatc's
+/// order too, unless flatc takes over 64 comparisons for each element of a vector: then they stay in the
+/// order of the JSON.
+void sort_by_keys(const flatbuffers::Parser& parser, std::span<std::byte> flatbuffer) {
+  const Sorter sorter(parser);
+  if (!sorter.has_keys()) return;
+  auto* const begin = reinterpret_cast<std::uint8_t*>(flatbuffer.data());
+  const auto root = flatbuffers::ReadScalar<flatbuffers::uoffset_t>(begin);
+  sorter.sort_table(begin + root, *parser.root_struct_def_);
+}
+
+/// The links between objects, and the vectors that want more alignment.
+struct Objects : FlatbufferVisitor {
+  /// A number of 4 bytes at `at` that tells the place of `target`: the object behind it, or for tables, their
+  /// vtable.
+  struct Link {
+    std::uint64_t at = 0;
+    std::uint64_t target = 0;
+  };
+  struct Vector {
+    std::uint64_t begin = 0;  // of its elements
+    std::uint64_t end = 0;
+    std::uint32_t alignment = 1;
+  };
+
+  Result<void> begin_table(const TableView& table, const TableType& /*declared*/) {
+    vtables.push_back({table.position, table.vtable});
+    return {};
+  }
+  void link(std::uint64_t at, std::uint64_t target) { links.push_back({at, target}); }
+  Result<void> inline_vector(const VectorView& vector, const FieldType& field) {
+    if (field.alignment > kLargestParserAlignment && vector.count > 0) {
+      const std::uint64_t size = std::uint64_t{vector.count} * field.width;
+      vectors.push_back({vector.elements(), vector.elements() + size, field.alignment});
+    }
+    return {};
+  }
+
+  std::vector<Link> links;
+  std::vector<Link> vtables;
+  std::vector<Vector> vectors;
+};
+
+/// The zeros that are put between objects.
+class Padding {
+ public:
+  /// Pads as a builder does. It begins at the end of `size` bytes, pads behind each of the vectors, and at
+  /// last behind the header.
+  Padding(std::uint64_t size, std::uint64_t header, const std::vector<Objects::Vector>& vectors) {
+    std::uint64_t largest = 1;
+    for (const Objects::Vector& vector : vectors) {
+      put(vector.end, padding_to(size - vector.begin + total_, vector.alignment));
+      largest = std::max<std::uint64_t>(largest, vector.alignment);
+    }
+    put(header, padding_to(size + total_, largest));
+  }
+
+  [[nodiscard]] std::uint64_t total() const { return total_; }
+  /// Returns the new place of the byte at `position`.
+  [[nodiscard]] std::uint64_t moved(std::uint64_t position) const {
+    // Only zeros that are put at `position` or before it move it.
+    const auto behind = std::partition_point(pieces_.begin(), pieces_.end(),
+                                             [&](const Piece& piece) { return piece.at > position; });
+    return position + total_ - (behind == pieces_.begin() ? 0 : std::prev(behind)->so_far);
+  }
+  /// Returns `bytes` with the zeros between them.
+  [[nodiscard]] std::vector<std::byte> apply(const std::vector<std::byte>& bytes) const {
+    std::vector<std::byte> out(bytes.size() + total_);
+    std::uint64_t end = bytes.size();
+    for (const Piece& piece : pieces_) {
+      copy(bytes, piece.at, end, out);
+      end = piece.at;
+    }
+    copy(bytes, 0, end, out);
+    return out;
+  }
+
+ private:
+  struct Piece {
+    std::uint64_t at = 0;
+    std::uint64_t so_far = 0;  // zeros put here and behind
+  };
+
+  void put(std::uint64_t at, std::uint64_t size) {
+    total_ += size;
+    pieces_.push_back({at, total_});
+  }
+  void copy(const std::vector<std::byte>& bytes, std::uint64_t begin, std::uint64_t end,
+            std::vector<std::byte>& out) const {
+    std::memcpy(out.data() + moved(begin), bytes.data() + begin, end - begin);
+  }
+
+  std::vector<Piece> pieces_;  // from the end of the file to its beginning
+  std::uint64_t total_ = 0;
+};
+
+void put_number(std::vector<std::byte>& bytes, std::uint64_t at, std::uint64_t value) {
+  const auto number = static_cast<std::uint32_t>(value);
+  std::memcpy(bytes.data() + at, &number, sizeof(number));
+}
+
+/// Returns whether a vector in `schema` has a larger alignment.
+bool exceeds_parser_alignment(const Schema& schema) {
+  return std::ranges::any_of(schema.tables(), [](const TableType& table) {
+    return std::ranges::any_of(
+        table.fields, [](std::uint32_t alignment) { return alignment > kLargestParserAlignment; },
+        &FieldType::alignment);
+  });
+}
+
+/// Rebuilds `flatbuffer`, in which no vector is aligned to more than the parser takes, with the alignments
+/// that `schema` asks for. Objects keep their order and move by multiples of kLargestParserAlignment, so that
+/// their own alignment stays. `name` is what messages call it. Errors: kCorrupt; kTooLarge for 2 GiB.
+Result<std::vector<std::byte>> raise_alignments(std::vector<std::byte> flatbuffer, const Schema& schema,
+                                                const std::string& name) {
+  ETSTREAM_ASSIGN(const auto view, FlatbufferView::open(schema, ByteSource::memory(flatbuffer), name));
+  Objects objects;
+  ETSTREAM_TRY(walk_flatbuffer(view, objects));
+  if (objects.vectors.empty()) return flatbuffer;
+  // Sorts the vectors in the order in which they were built: the last of the file first.
+  std::ranges::sort(objects.vectors, std::greater(), &Objects::Vector::begin);
+  const Padding padding(flatbuffer.size(), kOffsetSize + schema.identifier().size(), objects.vectors);
+  if (flatbuffer.size() + padding.total() > kLargestFlatbuffer) {
+    return error_in(ErrorCode::kTooLarge, name, "its flatbuffer would have {}, at most {} are possible",
+                    readable_size(flatbuffer.size() + padding.total()), readable_size(kLargestFlatbuffer));
+  }
+  std::vector<std::byte> out = padding.apply(flatbuffer);
+  for (const auto& [at, target] : objects.links) {
+    put_number(out, padding.moved(at), padding.moved(target) - padding.moved(at));
+  }
+  for (const auto& [table, vtable] : objects.vtables) {
+    put_number(out, padding.moved(table), padding.moved(table) - padding.moved(vtable));
+  }
+  return out;
+}
 
 /// Checks the fields' ids, which the parser uses unchecked.
 bool has_sound_ids(const reflection::Object& object) {
