@@ -17,13 +17,19 @@ namespace etstream {
 
 namespace {
 
-/// Warns of what is behind the flatbuffer, except padding: the JSON does not have it.
+/// Warns of what is behind the flatbuffer: the JSON does not have it. Zeros that align the end, as the schema
+/// asks for, are part of the flatbuffer.
 Result<void> warn_of_rest(const FlatbufferView& view, const Warn& warn) {
-  constexpr std::uint64_t kMostPadding = std::uint64_t{64} << 10;
+  std::uint64_t alignment = sizeof(std::uint64_t);
+  for (const TableType& table : view.schema().tables()) {
+    for (const FieldType& field : table.fields) {
+      alignment = std::max<std::uint64_t>({alignment, field.alignment, field.natural_alignment});
+    }
+  }
   const std::uint64_t size = view.file().size();
   ETSTREAM_ASSIGN(const std::uint64_t end, end_of_objects(view));
-  ETSTREAM_ASSIGN(const auto nonzero, view.find_nonzero(end, std::min(size, end + kMostPadding)));
-  if (!nonzero && size - end <= kMostPadding) return {};
+  ETSTREAM_ASSIGN(const auto nonzero, view.find_nonzero(end, std::min(size, end + alignment)));
+  if (!nonzero && size - end < alignment) return {};
   warn(with_advice(error_in(ErrorCode::kUnsupported, view.name(),
                             "the JSON has the flatbuffer alone, and not the {} behind it, such as segments",
                             counted(size - end, "byte")),

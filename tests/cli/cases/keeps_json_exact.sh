@@ -67,6 +67,8 @@ done
 echo "--- what is behind the flatbuffer is not in the JSON"
 try etstream decompile --exact "$GOLDEN/../../schema/program.fbs" model.pte -o shown.json
 try etstream decompile --exact "$GOLDEN/../../schema/program.fbs" inf.pte -o shown.json
+head -c 32 /dev/zero >>inf.pte  # data of zeros, which no header tells of
+try etstream decompile --exact "$GOLDEN/../../schema/program.fbs" inf.pte -o shown.json
 rm inf.* again.pte shown.json
 
 echo "--- what is refused"
