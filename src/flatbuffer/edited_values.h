@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "flatbuffer/flatbuffer_view.h"
+#include "flatbuffer/schema_packer.h"
 #include "flatbuffer/table_reader.h"
-#include "flatbuffer/value_reader.h"
 
 namespace etstream {
 

@@ -16,8 +16,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "flatbuffer/schema_packer.h"
 #include "flatbuffer/table_reader.h"
-#include "flatbuffer/value_reader.h"
 
 namespace etstream {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "flatbuffer/schema.h"
-#include "flatbuffer/value_reader.h"
+#include "flatbuffer/schema_packer.h"
 
 namespace etstream::python {
 

@@ -34,7 +34,7 @@ OUTSIDE = {
     # Python objects with, descriptors, files without a name, and the heap of the running process. It raises the errors
     # that a check found.
     "python": "core/base/* present/* core/io/descriptor_posix.h files/runs/unnamed_file_posix.h flatbuffer/schema.h"
-    " flatbuffer/schema_packer.h flatbuffer/value_reader.h formats/tensor/dimensions.h formats/tensor/strided_source.h"
+    " flatbuffer/schema_packer.h formats/tensor/dimensions.h formats/tensor/strided_source.h"
     " formats/bpte/bundled_program_schema.h formats/bpte/case_check.h formats/bpte/case_layout.h"
     " formats/pte/rewrite/payload_extraction.h memory/heap/in_process_linux.h",
     "executorch": "core/base/*",

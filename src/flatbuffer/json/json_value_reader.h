@@ -15,7 +15,7 @@
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
 #include "flatbuffer/json/json_reader.h"
-#include "flatbuffer/value_reader.h"
+#include "flatbuffer/schema_packer.h"
 
 namespace etstream {
 

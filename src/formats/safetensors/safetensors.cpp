@@ -10,7 +10,7 @@
 #include "core/base/repeated.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "flatbuffer/json/json_stream.h"
+#include "flatbuffer/json/json_reader.h"
 #include "formats/segments/expected_kind.h"
 #include "formats/tensor/dimensions.h"
 

@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "flatbuffer/value_reader.h"
+#include "flatbuffer/schema_packer.h"
 
 namespace etstream::testing {
 

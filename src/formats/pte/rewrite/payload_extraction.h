@@ -10,7 +10,7 @@
 #include "etstream/program_description.h"
 #include "etstream/result.h"
 #include "flatbuffer/schema.h"
-#include "flatbuffer/value_reader.h"
+#include "flatbuffer/schema_packer.h"
 
 namespace etstream {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "flatbuffer/json/json_stream.h"
+#include "flatbuffer/json/json_reader.h"
 
 #include <doctest/doctest.h>
 
