@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The packer against FlatBuffers' own builder and verifier, on random values of random schemas. Each case
-// is made from its seed alone.
+// Random values of random schemas: the packer against FlatBuffers' own builder, parser and verifier, and JSON
+// that must give the same bytes again. Each case is made from its seed alone.
 #include <doctest/doctest.h>
+#include <flatbuffers/idl.h>
 #include <flatbuffers/reflection.h>
 
 #include <bit>
@@ -12,10 +13,14 @@
 #include "core/base/text.h"
 #include "flatbuffer/edited_values.h"
 #include "flatbuffer/flatbuffer_verifier.h"
+#include "flatbuffer/json/generate_text.h"
+#include "flatbuffer/json/json_value_reader.h"
+#include "flatbuffer/json/json_writer.h"
 #include "flatbuffer/schema_packer.h"
 #include "random_schema.h"
-#include "random_tree.h"
 #include "reference_packer.h"
+#include "test_files.h"
+#include "value_tree.h"
 #include "written_plan.h"
 
 namespace etstream::testing::random_packer_test {
@@ -170,6 +175,90 @@ TEST_CASE("a_damaged_file_that_we_accept_is_one_that_flatbuffers_accepts") {
   }
   CHECK(refused > cases());
   CHECK(accepted > cases());
+}
+
+/// Returns what the parser builds from the text that it generates for `file`; nothing if it refuses the
+/// schema or the text, because of an alignment over 32, or a string that is not UTF-8.
+std::vector<std::byte> parsed_again(const std::string& schema_text, const std::vector<std::byte>& file) {
+  flatbuffers::Parser parser;
+  if (!parser.Parse(schema_text.c_str())) return {};
+  std::string json;
+  if (!generate_text(parser, file.data(), json) || !parser.Parse(json.c_str())) return {};
+  const auto built = std::as_bytes(std::span(parser.builder_.GetBufferPointer(), parser.builder_.GetSize()));
+  return {built.begin(), built.end()};
+}
+
+TEST_CASE("random_flatbuffers_in_flatcs_order_are_its_parsers") {
+  std::uint64_t compared = 0;
+  std::uint64_t others = 0;
+  for (std::uint64_t seed = 1; seed <= 400 * rounds(); ++seed) {
+    CAPTURE(seed);
+    const RandomCase made = random_case(seed);
+    CAPTURE(made.text);
+    // Children come in the order of the JSON, whose text is written in the order of declaration. The packer
+    // leaves out deprecated fields.
+    if (made.text.find("id:") != std::string::npos) continue;
+    if (made.text.find("deprecated") != std::string::npos) continue;
+    const Schema schema = Schema::from_binary(made.binary).value();
+    TreeReader values(made.tree);
+    const auto expected = parsed_again(made.text, bytes_of(pack(schema, values).value()));
+    if (expected.empty()) continue;
+    ++compared;
+
+    const auto view = FlatbufferView::open(schema, ByteSource::memory(expected), "file");
+    REQUIRE(view);
+    EditedValues reader(*view, view->root().value());
+    const auto ours = bytes_of(pack(schema, reader, {.order = ObjectOrder::kFlatc}).value());
+    REQUIRE(difference(ours, expected) == "");
+    if (bytes_of(pack(schema, reader).value()) != expected) ++others;
+  }
+  CHECK(54 * compared > 400 * rounds());
+  CHECK(115 * others > 400 * rounds());
+}
+
+std::string json_of(const FlatbufferView& view, const JsonOptions& options) {
+  std::vector<std::byte> out;
+  const auto sink = open_memory_sink(out);
+  const auto written = write_json(view, options, *sink);
+  if (!written) FAIL(written.error().message);
+  return {reinterpret_cast<const char*>(out.data()), out.size()};
+}
+
+TEST_CASE("random_flatbuffers_become_json_and_the_same_bytes_again") {
+  const TemporaryFolder folder;
+  std::string all;
+  for (std::uint64_t seed = 1; seed <= cases() / 3; ++seed) {
+    CAPTURE(seed);
+    const RandomCase made = random_case(seed);
+    CAPTURE(made.text);
+    const Schema schema = schema_of(made);
+    const auto file = bytes_of(pack_case(made).value());
+
+    const auto view = FlatbufferView::open(schema, ByteSource::memory(file), "file");
+    REQUIRE(view);
+    SeededRandom random(seed);
+    JsonOptions options{.compact = random.one_in(2), .defaults = random.one_in(2), .references = {}};
+    if (random.one_in(4)) {
+      put_file(folder / "original", {reinterpret_cast<const char*>(file.data()), file.size()});
+      options.references = JsonReferences{.file = "original", .offset = 0, .over = random.below(100)};
+    }
+    const std::string json = json_of(*view, options);
+    if (json.size() < 10000) CAPTURE(json);
+    all += json;
+
+    const auto source = ByteSource::memory(std::as_bytes(std::span(json)));
+    const auto reader = JsonValueReader::parse(schema, source, folder.path());
+    if (!reader) FAIL(reader.error().message);
+    const auto again = pack(schema, **reader);
+    if (!again) FAIL(again.error().message);
+    REQUIRE(difference(bytes_of(*again), file) == "");
+  }
+  for (const std::string what :
+       {"\"nan\"", "\"nan:", "\"-inf\"", "-0.0", "\"M0\"", "\"N1\"", "\"base64\"", "\"file\"", "\"m0\"", "[]",
+        "\"\"", "true", "18446744073709551615", "-9223372036854775808", "e-300"}) {
+    CAPTURE(what);
+    CHECK((rounds() < 4 || all.find(what) != std::string::npos));  // some are in few cases
+  }
 }
 
 /// The numbers of cases that have something that a packer may get wrong.

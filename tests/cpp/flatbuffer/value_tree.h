@@ -2,8 +2,10 @@
 //
 // TableTree: the values of a table as a plain tree, and a ValueReader over it. The reader is as unhelpful as
 // its contract allows: its next call overwrites the values that it hands out, and it refuses requests that a
-// packer must not make.
+// packer must not make. Random trees for a schema.
 #pragma once
+
+#include <flatbuffers/reflection_generated.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "flatbuffer/schema_packer.h"
+#include "seeded_random.h"
 
 namespace etstream::testing {
 
@@ -64,5 +67,10 @@ class TreeReader final : public ValueReader {
   const TableTree& root_;
   std::unique_ptr<std::string> lent_;  // until the next call
 };
+
+/// Makes a table of the schema's root type. Scalars are absent, default, extreme, NaN, -0.0 or anything;
+/// strings and vectors are absent, empty, short and now and then longer than a block of the builder. `schema`
+/// is one of random_schema's: a required table leads to one of a higher number.
+TableTree random_tree(const reflection::Schema& schema, SeededRandom& random);
 
 }  // namespace etstream::testing

@@ -4,11 +4,9 @@
 // message.
 #include <doctest/doctest.h>
 #include <flatbuffers/flatbuffers.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -20,6 +18,7 @@
 #include "flatbuffer/json/json_writer.h"
 #include "flatbuffer/random_schema.h"
 #include "flatbuffer/schema_packer.h"
+#include "test_files.h"
 #include "written_plan.h"
 
 namespace etstream::testing::json_reader_test {
@@ -258,20 +257,6 @@ TEST_CASE("nesting_is_bounded") {
   CHECK(message_of(nested("[", "]", 300)) == "memory: line 1: nested deeper than 256");
 }
 
-class Folder {
- public:
-  Folder() : path_((std::filesystem::temp_directory_path() / "etstream-json-XXXXXX").string()) {
-    REQUIRE(::mkdtemp(path_.data()));
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path_); }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 /// Notes how long the longest piece of a text is.
 class PiecesSink final : public Sink {
  public:
@@ -288,12 +273,12 @@ class PiecesSink final : public Sink {
 };
 
 TEST_CASE("a_byte_vector_over_3_MiB_is_written_in_pieces") {
-  const Folder folder;
+  const TemporaryFolder folder;
   constexpr std::uint64_t kWhole = 3 << 20;
-  std::ofstream(folder.path() + "/data").close();
+  put_file(folder / "data", "");
   const std::string whole = "\"" + std::string(4 << 20, 'A') + "\"";
   for (const bool is_more : {false, true}) {
-    std::filesystem::resize_file(folder.path() + "/data", kWhole + (is_more ? 1 : 0));
+    std::filesystem::resize_file(folder / "data", kWhole + (is_more ? 1 : 0));
     const auto file = bytes_of(pack_json(R"({"bytes": {"file": "data"}})", folder.path()).value());
     const std::string exact = json_of(file);
     CHECK((exact == R"({"bytes":)" + (is_more ? "[" + whole + R"(,"AA=="])" : whole) + "}"));
@@ -335,8 +320,8 @@ TEST_CASE("no_more_than_some_64_KiB_of_text_are_held_back") {
 }
 
 TEST_CASE("a_vector_may_be_a_range_of_a_file") {
-  const Folder folder;
-  std::ofstream(folder.path() + "/data") << "0123456789";
+  const TemporaryFolder folder;
+  put_file(folder / "data", "0123456789");
   CHECK(rewritten(R"({"bytes": {"file": "data"}})", folder.path()) == R"({"bytes":"MDEyMzQ1Njc4OQ=="})");
   CHECK(rewritten(R"({"bytes": {"size": 3, "file": "data", "offset": 1}})", folder.path()) ==
         R"({"bytes":"MTIz"})");
@@ -359,10 +344,10 @@ TEST_CASE("a_vector_may_be_a_range_of_a_file") {
 }
 
 TEST_CASE("a_range_of_a_file_is_not_read_before_it_is_written") {
-  const Folder folder;
+  const TemporaryFolder folder;
   constexpr std::uint64_t kSize = std::uint64_t{1} << 30;
-  std::ofstream(folder.path() + "/data").close();
-  std::filesystem::resize_file(folder.path() + "/data", kSize);
+  put_file(folder / "data", "");
+  std::filesystem::resize_file(folder / "data", kSize);
   const auto plan = pack_json(R"({"doubles": {"file": "data"}})", folder.path());
   REQUIRE(plan);
   CHECK(plan->size > kSize);
@@ -370,14 +355,13 @@ TEST_CASE("a_range_of_a_file_is_not_read_before_it_is_written") {
 }
 
 TEST_CASE("vectors_over_a_size_are_left_in_the_file_they_lie_in") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const auto file = bytes_of(
       pack_json(
           R"({"bytes": [1, 2, 3, 4, 5], "doubles": [0.5], "points": [{"x": 1, "y": 2}], "shorts": [1, 2]})")
           .value());
   const std::string prefix = "in front";
-  std::ofstream(folder.path() + "/x.bin", std::ios::binary)
-      << prefix << std::string_view(reinterpret_cast<const char*>(file.data()), file.size());
+  put_file(folder / "x.bin", prefix + std::string(reinterpret_cast<const char*>(file.data()), file.size()));
   JsonOptions options{
       .compact = true, .defaults = false, .references = JsonReferences{"x.bin", prefix.size(), 4}};
   const std::string json = json_of(file, options);
