@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -14,12 +15,14 @@ import numpy as np
 import pytest
 import safetensors.numpy
 import torch
-from conftest import Command
+from conftest import EXAMPLES, Command
 
 import etstream
 import etstream.executorch
 
 SCHEMA = Path(__file__).resolve().parents[2] / "schema" / "program.fbs"
+CASES = EXAMPLES / "cases.json"
+DELEGATED = Path(__file__).resolve().parents[1] / "golden" / "delegated_program" / "program.pte"
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +32,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def bundle(folder: Path, program: Path, cases: Path) -> Path:
+    shutil.copy(program, folder)
+    shutil.copy(DELEGATED, folder / "delegated.pte")
     etstream.bundle(program, cases, path := folder / "model.bpte")
     return path
 
@@ -97,23 +102,35 @@ def test_verify(command: Command, program: Path) -> None:
     assert damaged.errors and not etstream.verify(program).warnings
 
 
-def test_extract(command: Command, folder: Path, program: Path, bundle: Path, weights: Path) -> None:
-    etstream.extract(bundle, output := folder / "extracted")
-    assert output.read_bytes() == program.read_bytes()
-    plan = etstream.extract(bundle, output, segment=0)
-    command("extract", program, "--segment", "0", "-o", folder / "segment")
-    assert output.read_bytes() == (folder / "segment").read_bytes() and plan.size == output.stat().st_size
+def test_segments_are_read(program: Path, bundle: Path) -> None:
     (segment,) = etstream.ProgramFile(bundle).segments
-    assert (segment.use, segment.size, segment.data.read()) == ("constants", plan.size, output.read_bytes())
-    assert program.read_bytes()[segment.offset :][: segment.size] == segment.data.read()
-    etstream.extract(weights, output, tensor="layers.1.weight")
-    assert output.read_bytes() == safetensors.numpy.load_file(weights)["layers.1.weight"].tobytes()
-    with pytest.raises(etstream.NotFoundError, match="there is no segment 1; the program has 1"):
-        etstream.extract(program, output, segment=1)
-    with pytest.raises(LookupError, match="there is no data named 'x'"):
-        etstream.extract(weights, output, tensor="x")
-    with pytest.raises(etstream.InvalidArgumentError):
-        etstream.extract(weights, output, tensor="x", segment=0)
+    content = program.read_bytes()[segment.offset :][: segment.size]
+    assert (segment.use, segment.data.read()) == ("constants", content)
+
+
+def test_the_data_of_a_delegate_is_read() -> None:
+    (payload,) = etstream.ProgramFile(DELEGATED).payloads
+    assert (payload.method, payload.delegate, payload.backend) == ("forward", 0, "XnnpackBackend")
+    assert (payload.format, payload.parts, payload.facts) == ("a graph (XH00)", ["graph", "constants"], {"nodes": 1})
+    assert repr(payload) == "<etstream.DelegatePayload of 720 bytes for XnnpackBackend: a graph (XH00)>"
+    etstream.extract(DELEGATED, graph := io.BytesIO(), delegate=0, part="graph")
+    assert bytes(payload.part("graph")) == graph.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"segment": 9}, etstream.NotFoundError, "there is no segment 9; the program has "),
+        ({"tensor": "x"}, LookupError, "there is no data named 'x'"),
+        ({"delegate": 1}, etstream.NoSuchNameError, "there is no delegate's data 1; the program has 1"),
+        ({"delegate": 0, "part": "weights"}, etstream.NoSuchNameError, "has no part 'weights'; it has 'graph'"),
+        ({"delegate": 0, "segment": 0}, etstream.InvalidArgumentError, "not several"),
+        ({"part": "graph"}, etstream.InvalidArgumentError, "give delegate too"),
+    ],
+)
+def test_what_is_not_there_is_not_extracted(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        etstream.extract(DELEGATED, io.BytesIO(), **options)
 
 
 def test_test_cases(folder: Path, bundle: Path) -> None:
@@ -124,38 +141,61 @@ def test_test_cases(folder: Path, bundle: Path) -> None:
         etstream.read_test_cases(folder / "none.json")
 
 
-def test_convert(command: Command, folder: Path, bundle: Path) -> None:
-    etstream.convert(bundle, segmented := folder / "segmented.bpte", to="segmented")
-    command("convert", bundle, "--to", "segmented", "-o", folder / "command.bpte")
-    assert segmented.read_bytes() == (folder / "command.bpte").read_bytes()
-    back = io.BytesIO()
-    etstream.convert(segmented, back, to="bp08")
-    assert back.getvalue() == bundle.read_bytes()
+# A task, its file and output, the options in Python and those of the command.
+SAME_BYTES: list[tuple[str, str, str, dict[str, Any], str]] = [
+    ("extract", "model.bpte", "out.pte", {}, "--program"),
+    ("extract", "model.pte", "out", {"segment": 0}, "--segment 0 -o"),
+    ("extract", "weights.safetensors", "out", {"tensor": "layers.1.weight"}, "--tensor layers.1.weight -o"),
+    ("extract", "delegated.pte", "out", {"delegate": 0}, "--delegate 0 -o"),
+    ("extract", "delegated.pte", "out", {"delegate": 0, "part": "graph"}, "--delegate 0 --part graph -o"),
+    ("convert", "model.bpte", "out.bpte", {"to": "segmented"}, "--to segmented -o"),
+    ("pte", "model.pte", "out.pte", {}, "-o"),
+    ("pte", "model.pte", "out.pte", {"segment_alignment": 4096}, "--segment-alignment 4096 -o"),
+    ("pte", "model.pte", "out.pte", {"constant_tensor_alignment": 64, "strict_alignment": True},
+     "--constant-tensor-alignment 64 --strict-alignment -o"),
+    ("pte", "delegated.pte", "out.pte", {"delegates": "inline", "delegate_alignment": 32},
+     "--delegates inline --delegate-alignment 32 -o"),
+    ("pte", "model.pte", "out.pte", {"delegates": "segments", "strip_stack_traces": True},
+     "--delegates segments --strip-stack-traces -o"),
+    ("pte", "model.pte", "out.pte", {"as_of": "1.1"}, "--as-of 1.1 -o"),
+    ("pte", "model.pte", "out.pte", {"as_of": "1.3", "flatbuffers": "25.2.10"}, "--as-of 1.3 --flatbuffers 25.2.10 -o"),
+    ("bundle", "model.pte", "out.bpte", {"cases": CASES, "as_of": "1.3"}, f"--cases {CASES} --as-of 1.3 -o"),
+    ("bundle", "model.pte", "out.bpte", {"cases": CASES, "flatbuffers": "25.2.10"},
+     f"--cases {CASES} --flatbuffers 25.2.10 -o"),
+    ("bundle", "model.pte", "out.bpte", {"cases": CASES}, f"--cases {CASES} --flatbuffers {version('flatbuffers')} -o"),
+    ("ptd", "weights.safetensors", "out.ptd", {}, "-o"),
+    ("ptd", "weights.safetensors", "out.ptd", {"dedup": False, "segment_alignment": 4096},
+     "--no-dedup --segment-alignment 4096 -o"),
+    ("ptd", "weights.safetensors", "out.ptd", {"as_of": "1.0"}, "--as-of 1.0 -o"),
+    ("ptd", "weights.safetensors", "out.ptd", {"only": "*.1.*", "dtype": "bf16"}, "--only *.1.* --dtype bf16 -o"),
+    ("ptd", "weights.safetensors", "out.ptd", {"dtype": {"*": "float16", "*.2.*": "float64"}},
+     "--dtype float16 --dtype *.2.*=float64 -o"),
+    ("ptd", "weights.safetensors", "out.safetensors", {"to": "safetensors"}, "--to safetensors -o"),
+    ("ptd", "weights.safetensors", "out.ptd", {"map": {"layers.*.weight": "l.*.w"}}, "--map rules.json -o"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("options", "arguments"),
-    [
-        ({}, []),
-        ({"segment_alignment": 4096}, ["--segment-alignment", "4096"]),
-        (
-            {"constant_tensor_alignment": 64, "strict_alignment": True},
-            ["--constant-tensor-alignment", "64", "--strict-alignment"],
-        ),
-        ({"delegates": "inline", "delegate_alignment": 32}, ["--delegates", "inline", "--delegate-alignment", "32"]),
-        ({"delegates": "segments", "strip_stack_traces": True}, ["--delegates", "segments", "--strip-stack-traces"]),
-        ({"as_of": "1.1"}, ["--as-of", "1.1"]),
-        ({"as_of": "1.3", "flatbuffers": "25.2.10"}, ["--as-of", "1.3", "--flatbuffers", "25.2.10"]),
-    ],
-    ids=str,
-)
-def test_pte(
-    command: Command, folder: Path, program: Path, options: dict[str, Any], arguments: list[str]
+@pytest.mark.usefixtures("bundle", "weights")
+@pytest.mark.parametrize(("task", "file", "output", "options", "arguments"), SAME_BYTES, ids=str)
+def test_bytes_are_those_of_the_command(
+    command: Command,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    task: str,
+    file: str,
+    output: str,
+    options: dict[str, Any],
+    arguments: str,
 ) -> None:
-    plan = etstream.pte(program, output := folder / "rewritten.pte", **options)
-    command("pte", program, "-o", folder / "command.pte", *arguments)
-    assert output.read_bytes() == (folder / "command.pte").read_bytes()
-    assert plan.program.size == output.stat().st_size and plan.tensor_data is None
+    monkeypatch.chdir(folder)
+    Path("rules.json").write_text(json.dumps(options.get("map")))
+    plan = getattr(etstream, task)(file, output=output, **options)
+    made = Path(output).read_bytes()
+    Path(output).unlink()
+    command(task, file, *arguments.split(), output)
+    assert made == Path(output).read_bytes()
+    assert getattr(plan, "program", plan).size == len(made)
+    assert output == "out" or etstream.verify(output)
 
 
 def test_constants_out_and_in(command: Command, folder: Path, program: Path) -> None:
@@ -191,59 +231,6 @@ def test_both_files_appear_or_none(tmp_path: Path, program: Path) -> None:
     with pytest.raises(ArithmeticError):
         etstream.pte(program, Full(), constants_to=tmp_path / "model.ptd")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_data_of_a_delegate_is_extracted(command: Command, folder: Path) -> None:
-    program = Path(__file__).parents[1] / "golden" / "delegated_program" / "program.pte"
-    command("extract", program, "--delegate", "0", "-o", folder / "payload")
-    etstream.extract(program, output := folder / "extracted", delegate=0)
-    assert output.read_bytes() == (folder / "payload").read_bytes()
-    etstream.extract(program, output, delegate=0, part="graph")
-    assert output.read_bytes() == (folder / "payload").read_bytes()[32:712]
-    (payload,) = etstream.ProgramFile(program).payloads
-    assert (payload.method, payload.delegate, payload.backend) == ("forward", 0, "XnnpackBackend")
-    assert (payload.format, payload.parts, payload.facts) == ("a graph (XH00)", ["graph", "constants"], {"nodes": 1})
-    assert bytes(payload.part("graph")) == output.read_bytes()
-    assert repr(payload) == "<etstream.DelegatePayload of 720 bytes for XnnpackBackend: a graph (XH00)>"
-    with pytest.raises(etstream.NoSuchNameError, match="there is no delegate's data 1; the program has 1"):
-        etstream.extract(program, output, delegate=1)
-    with pytest.raises(etstream.NoSuchNameError, match="has no part 'weights'; it has 'graph', 'constants'"):
-        etstream.extract(program, output, delegate=0, part="weights")
-    with pytest.raises(etstream.InvalidArgumentError, match="not several"):
-        etstream.extract(program, output, delegate=0, segment=0)
-    with pytest.raises(etstream.InvalidArgumentError, match="give delegate too"):
-        etstream.extract(program, output, part="graph")
-
-
-def test_constants_in_the_flatbuffer_are_extracted(command: Command, folder: Path, program: Path) -> None:
-    schema = etstream.ExactJson(SCHEMA)
-    schema.decompile(program, folder / "inline.json")
-    described = json.loads((folder / "inline.json").read_text())
-    constants, described["constant_segment"] = described["constant_segment"], {}
-    described["constant_buffer"] = [{"storage": [0] * 32768} for _ in constants["offsets"]]
-    described["segments"] = []
-    schema.compile(json.dumps(described).encode(), inline := folder / "inline.pte", order="python")
-    assert etstream.verify(inline).warnings
-    etstream.pte(inline, extracted := folder / "extracted.pte")
-    command("pte", inline, "-o", folder / "command.pte")
-    assert extracted.read_bytes() == (folder / "command.pte").read_bytes() != inline.read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("options", "arguments"),
-    [
-        ({"as_of": "1.3"}, ["--as-of", "1.3"]),
-        ({"flatbuffers": "25.2.10"}, ["--flatbuffers", "25.2.10"]),
-        ({}, ["--flatbuffers", version("flatbuffers")]),
-    ],
-    ids=str,
-)
-def test_bundles_are_written_as_other_releases_do(
-    command: Command, folder: Path, program: Path, cases: Path, options: dict[str, Any], arguments: list[str]
-) -> None:
-    etstream.bundle(program, cases, output := folder / "as_of.bpte", **options)
-    command("bundle", program, "--cases", cases, "-o", folder / "command.bpte", *arguments)
-    assert output.read_bytes() == (folder / "command.bpte").read_bytes()
 
 
 def test_python_writes_as_the_installed_flatbuffers_does(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,40 +269,6 @@ def test_program_from_json(command: Command, folder: Path, program: Path) -> Non
     ):
         with pytest.raises(error):
             etstream.pte(program, **arguments, dry_run=True)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("options", "arguments"),
-    [
-        ({}, []),
-        ({"dedup": False, "segment_alignment": 4096}, ["--no-dedup", "--segment-alignment", "4096"]),
-        ({"as_of": "1.0"}, ["--as-of", "1.0"]),
-        ({"only": "*.1.*", "dtype": "bfloat16"}, ["--only", "*.1.*", "--dtype", "bfloat16"]),
-        (
-            {"dtype": {"*": "float16", "*.2.*": "float64"}},
-            ["--dtype", "float16", "--dtype", "*.2.*=float64"],
-        ),
-        ({"to": "safetensors"}, ["--to", "safetensors"]),
-        ({"map": {"layers.*.weight": "l.*.w"}}, ["--map", "rules.json"]),
-    ],
-    ids=str,
-)
-def test_ptd(
-    command: Command,
-    folder: Path,
-    weights: Path,
-    options: dict[str, Any],
-    arguments: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(folder)
-    (folder / "rules.json").write_text(json.dumps(options.get("map")))
-    ending = options.get("to", "ptd")
-    plan = etstream.ptd(weights, output := folder / f"weights.{ending}", **options)
-    command("ptd", weights, "-o", f"command.{ending}", *arguments)
-    assert output.read_bytes() == (folder / f"command.{ending}").read_bytes()
-    assert plan.size == output.stat().st_size
-    assert etstream.verify(output)
 
 
 def test_tensors_in_memory_are_written_as_those_in_files(folder: Path, weights: Path) -> None:
