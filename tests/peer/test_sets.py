@@ -159,24 +159,3 @@ def test_tensors_that_an_index_does_not_place_are_read_as_transformers_reads_the
     assert is_read(behind, 0, True)
     assert is_read(home, 0, False)
     assert not is_read(before, 1, False)
-
-
-def test_shards_of_tensor_data_are_read_whole_or_not_at_all(etstream: Etstream, tmp_path: Path) -> None:
-    save_file({name: torch.ones(8) * i for i, name in enumerate("abcd")}, tmp_path / "w.safetensors")
-    outcome = etstream.attempt(
-        "ptd", tmp_path / "w.safetensors", "-o", tmp_path / "w.ptd", "--split-max-size", "32"
-    )
-    assert outcome.code == 0, outcome
-    first, second, *_ = shards = sorted(tmp_path.glob("w-*.ptd"))
-    assert len(shards) == 4
-    assert etstream.accepts(first)
-    kept = second.read_bytes()
-    for wrong in (None, b"", kept[:100], first.read_bytes()):
-        second.unlink()
-        if wrong is not None:
-            second.write_bytes(wrong)
-        assert not etstream.accepts(first), wrong
-        refused(etstream, "ptd", first, "-o", tmp_path / "never")
-        second.write_bytes(kept)
-    assert f"give the first, {first}" in refused(etstream, "ptd", second, "-o", tmp_path / "never")
-    assert not (tmp_path / "never").exists()

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import gguf
-import numpy
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -46,32 +45,22 @@ def test_a_program_s_constants_go_to_shards_and_come_back(program: Path, tmp_pat
 
 def test_a_part_of_a_set_takes_a_word(program: Path, tmp_path: Path) -> None:
     first, second, third = etstream.ptd_shards(TENSORS, tmp_path / "w.ptd", split_max_size=16)
-    for read in (etstream.Checkpoint, etstream.load_ptd, lambda file: etstream.ptd(file, dry_run=True)):
-        with pytest.raises(etstream.InvalidArgumentError, match=f"is file 2 of 3 of a set, .*give the first, {first}"):
-            read(second)
-    with pytest.raises(etstream.InvalidArgumentError, match="file 2 of 3"):
-        etstream.extract(second, tmp_path / "never", tensor="b")
-    with pytest.raises(etstream.InvalidArgumentError, match="file 2 of 3"):
-        etstream.diff(second, first)
-    assert list(etstream.Checkpoint(second, partial=True)) == ["b"]
-    assert list(etstream.load_ptd(second, partial=True)) == ["b"]
-    assert etstream.extract(second, tmp_path / "b.bin", tensor="b", partial=True).size == 8
-    assert etstream.ptd(second, partial=True, dry_run=True).size < etstream.ptd(first, dry_run=True).size
+    thin, part = tmp_path / "thin.pte", tmp_path / "c-00002-of-00003.ptd"
+    etstream.pte(program, thin, constants_to=tmp_path / "c.ptd", split_max_size=20480)
+    calls: list[Callable[..., Any]] = [
+        lambda **options: list(etstream.Checkpoint(second, **options)) == ["b"],
+        lambda **options: list(etstream.load_ptd(second, **options)) == ["b"],
+        lambda **options: etstream.extract(second, tmp_path / "b.bin", tensor="b", **options).size == 8,
+        lambda **options: etstream.ptd(second, dry_run=True, **options).size > 8,
+        lambda **options: not etstream.diff(second, first, **options)["same_bytes"],
+        lambda **options: etstream.pte(thin, constants_from=[part], dry_run=True, **options).program.size > 0,
+    ]
+    for call in calls:
+        with pytest.raises(etstream.InvalidArgumentError, match=r"is file 2 of 3 of a set, .*give the first, .*-00001-"):
+            call()
+        assert call(partial=True)
     assert bytes(etstream.ptd([second, third, first], dry_run=True)) != b""
     assert etstream.verify(first) and not etstream.verify(second) and etstream.verify(second, partial=True)
-    assert etstream.inspect(second)["notes"] == ["It is file 2 of 3 of a set. The others are not listed here."]
-    assert etstream.diff(first, first)["same_bytes"]
-    thin = tmp_path / "thin.pte"
-    etstream.pte(program, thin, constants_to=tmp_path / "c.ptd", split_max_size=20480)
-    part = tmp_path / "c-00002-of-00003.ptd"
-    with pytest.raises(etstream.InvalidArgumentError, match="is file 2 of 3 of a set"):
-        etstream.pte(thin, constants_from=[part], dry_run=True)
-    assert etstream.pte(thin, constants_from=[part], partial=True, dry_run=True).program.size > thin.stat().st_size
-    for wrong in (b"", Path(first).read_bytes()):
-        Path(second).write_bytes(wrong)
-        assert not etstream.verify(first)
-        with pytest.raises(etstream.Error):
-            etstream.load_ptd(first)
     Path(second).unlink()
     assert not etstream.verify(first)
     with pytest.raises(etstream.NotFoundError, match=second):
@@ -83,52 +72,20 @@ def test_a_folder_and_an_index_are_checkpoints(tmp_path: Path) -> None:
     for name, file in names.items():
         save_file({name: torch.ones(4)}, tmp_path / file)
     index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 32}, "weight_map": names}))
     shards = [tmp_path / file for file in names.values()]
     assert list(etstream.Checkpoint(tmp_path)) == ["a", "b"]
-    with pytest.raises(etstream.InvalidArgumentError, match="give all 2"):
-        etstream.Checkpoint(shards[0])
-    index.write_text(json.dumps({"metadata": {"total_size": 32}, "weight_map": names}))
-    with pytest.raises(etstream.InvalidArgumentError, match=f"give {index}"):
-        etstream.Checkpoint(shards[0])
     assert etstream.Checkpoint(tmp_path).files == [str(index), *map(str, shards)]
-    expected = bytes(etstream.ptd(tmp_path, dry_run=True))
-    assert bytes(etstream.ptd(shards, dry_run=True)) == bytes(etstream.ptd(index, dry_run=True)) == expected
-    mixed = etstream.ptd([shards[1], {"c": torch.ones(2)}, shards[0]], dedup=False, dry_run=True)
-    mixed.write(tmp_path.parent / "mixed.ptd")
-    assert list(etstream.Checkpoint(tmp_path.parent / "mixed.ptd")) == ["b", "c", "a"]
-    assert etstream.verify(tmp_path) and etstream.verify(index)
-    found = etstream.inspect(tmp_path)
-    assert [one["tensors"] for one in found["files"]] == [1, 1]
-    assert [part["file"] for part in found["parts"]] == [0, 1]
-    assert etstream.diff(tmp_path, index)["same_bytes"]
-    assert etstream.diff(tmp_path, tmp_path.parent / "mixed.ptd")["differences"]
+    etstream.ptd([shards[1], {"c": torch.ones(2)}, shards[0]], mixed := tmp_path.parent / "mixed.ptd", dedup=False)
+    assert list(etstream.Checkpoint(mixed)) == ["b", "c", "a"]
+    assert etstream.verify(tmp_path) and etstream.diff(tmp_path, index)["same_bytes"]
+    assert [part["file"] for part in etstream.inspect(tmp_path)["parts"]] == [0, 1]
     assert etstream.extract(tmp_path, tmp_path / "a.bin", tensor="a").size == 16
-    shutil.copy(shards[0], shards[1])
-    assert not etstream.verify(tmp_path)
-    with pytest.raises(etstream.CorruptError, match="expected tensor 'b' in"):
-        etstream.load_ptd(tmp_path)
     shards[1].unlink()
     assert not etstream.verify(index)
     with pytest.raises(etstream.NotFoundError, match="names 2 files, of which one is missing"):
         etstream.load_ptd(tmp_path)
     assert list(etstream.load_ptd(tmp_path, partial=True)) == ["a"]
-
-
-def test_a_split_gguf_is_read_whole(tmp_path: Path) -> None:
-    writer = gguf.GGUFWriter(tmp_path / "m.gguf", "llama", split_max_tensors=2)
-    for i in range(3):
-        writer.add_tensor(f"t{i}", numpy.arange(8, dtype=numpy.float32) + i)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    first, second = sorted(tmp_path.glob("m-*"))
-    assert list(etstream.Checkpoint(first)) == list(etstream.Checkpoint(tmp_path)) == ["t0", "t1", "t2"]
-    with pytest.raises(etstream.InvalidArgumentError, match="is file 2 of 2 of a set"):
-        etstream.Checkpoint(second)
-    shutil.copy(first, second)
-    with pytest.raises(etstream.CorruptError, match="found split.no 0 and split.count 2"):
-        etstream.Checkpoint(first)
 
 
 def test_ready_made_rules_say_what_they_miss_and_whom_they_are_for(tmp_path: Path) -> None:
