@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options are keywords that a dict keeps and passes on, and help() tells all of them."""
+"""Options are keywords that a dict keeps and passes on. Signatures have them, and the help() of the dict describes them."""
 
 from __future__ import annotations
 
@@ -92,13 +92,11 @@ def test_a_misspelt_keyword_is_an_error_that_names_close_ones(program: Path, tmp
 def test_help_tells_each_option_and_its_default(kind: type[Any], function: Callable[..., object]) -> None:
     said = pydoc.plain(pydoc.render_doc(function))
     parameters = inspect.signature(function).parameters
-    described = inspect.getdoc(kind) or ""
+    described = (inspect.getdoc(kind) or "") + (inspect.getdoc(etstream.WriteOptions) or "")
+    assert kind.__name__ in (function.__doc__ or "")
     for key, default in defaults_of(kind).items():
         assert parameters[key].default == default and f"{key}={default!r}" in said
         assert f"\n    {key}: " in described, f"{kind.__name__} does not describe {key}"
-    for line in described.splitlines():
-        assert line.strip() in said
-    assert pydoc.plain(pydoc.render_doc(kind)).count(described.splitlines()[0]) == 1
 
 
 def test_a_dry_run_writes_nothing_and_checks_the_outputs(program: Path, cases: Path, tmp_path: Path) -> None:
@@ -110,17 +108,6 @@ def test_a_dry_run_writes_nothing_and_checks_the_outputs(program: Path, cases: P
         etstream.bundle(program, cases, max_memory=1, dry_run=True)
     with pytest.raises(TypeError, match="output: expected a path, .* found NoneType"):
         etstream.bundle(program, cases)
-
-
-def test_help_names_the_forms_of_arguments() -> None:
-    for function in (etstream.verify, etstream.extract, etstream.bundle, etstream.executorch.open_bundle):
-        assert "SourceLike:\n    a path; a buffer (bytes, " in (function.__doc__ or ""), function
-    for function in (etstream.extract, etstream.save_ptd, etstream.executorch.save_program, etstream.ExactJson.compile):
-        said = function.__doc__ or ""
-        assert "OutputLike:\n    a path; an open descriptor; or an object with write()" in said, function
-        assert "FilePlan.write():\n" in said and "progress(done, total)" in said, function
-    assert "TensorLike:\n    a Tensor, " in (etstream.save_ptd.__doc__ or "")
-    assert "a pair, `(manager, cases)`" in (etstream.executorch.save_bundled_program.__doc__ or "")
 
 
 def public(module: ModuleType) -> set[str]:

@@ -40,20 +40,29 @@ def read_test_cases(path: str | os.PathLike[str]) -> list[_core.TestSuite]:
 
 
 class BundleOptions(WriteOptions, total=False):
-    """The options of a bundle."""
+    """The options of a bundle.
 
-    format: Annotated[BundleFormat, "bp08", """"bp08" is ExecuTorch's own format, byte for byte, of at most 2 GiB;
-        "segmented" has the program and large tensors behind the metadata, of any size, aligned and hashed."""]
-    hash: Annotated[bool, True, "whether a segmented bundle has hashes, by which verify() finds damage."]
-    program_alignment: Annotated[int | str, 32, """the alignment of the program in a BP08 file, in bytes, a power of two
-        from 1 to 65536: an int, or a str such as "4K". ExecuTorch's is 32."""]
-    unchecked: Annotated[bool, False, "skip the check that the test cases fit the program."]
-    as_of: Annotated[str | None, None, """the release of ExecuTorch whose bytes a BP08 file gets, from "1.0" on; the
-        latest by default."""]
-    flatbuffers: Annotated[str | None, None, """the version of the Python package flatbuffers whose bytes the file gets;
-        by default the installed version, or the latest if none is installed."""]
-    metadata: Annotated[Mapping[str, MetadataValue] | None, None, """what the program in the bundle says of its model:
-        text, bytes, floats, 64-bit integers and lists of them by their keys; see ProgramOptions."""]
+    Keys, besides those of WriteOptions:
+        format: "bp08" is ExecuTorch's own format, byte for byte, of at most 2 GiB; "segmented" has the program and
+            large tensors behind the metadata, of any size, aligned and hashed.
+        hash: whether a segmented bundle has hashes, by which verify() finds damage.
+        program_alignment: the alignment of the program in a BP08 file, in bytes, a power of two from 1 to 65536: an
+            int, or a str such as "4K". ExecuTorch's is 32.
+        unchecked: skip the check that the test cases fit the program.
+        as_of: the release of ExecuTorch whose bytes a BP08 file gets, from "1.0" on; the latest by default.
+        flatbuffers: the version of the Python package flatbuffers whose bytes the file gets; by default the installed
+            version, or the latest if none is installed.
+        metadata: what the program in the bundle says of its model: text, bytes, floats, 64-bit integers and lists of
+            them by their keys; see ProgramOptions.
+    """
+
+    format: Annotated[BundleFormat, "bp08"]
+    hash: Annotated[bool, True]
+    program_alignment: Annotated[int | str, 32]
+    unchecked: Annotated[bool, False]
+    as_of: Annotated[str | None, None]
+    flatbuffers: Annotated[str | None, None]
+    metadata: Annotated[Mapping[str, MetadataValue] | None, None]
 
 
 @keywords_of(BundleOptions)
@@ -71,6 +80,7 @@ def bundle(
             etstream's in a list, whose order is kept. A tensor is laid out in the method's order of dimensions, unless
             it is a Tensor with a dim_order.
         output: where the bundle goes.
+        options: those of BundleOptions.
 
     Raises:
         InvalidArgumentError: the test cases do not fit the program (the message names method, case and value); a suite
@@ -144,9 +154,13 @@ def case_of(case: TestCaseLike) -> _core.TestCase:
 
 
 class ConvertOptions(WriteOptions, total=False):
-    """The options of a bundle in another format."""
+    """The options of a bundle in another format.
 
-    hash: Annotated[bool, True, "whether a segmented bundle has hashes, by which verify() finds damage."]
+    Keys, besides those of WriteOptions:
+        hash: whether a segmented bundle has hashes, by which verify() finds damage.
+    """
+
+    hash: Annotated[bool, True]
 
 
 @keywords_of(ConvertOptions)
@@ -159,6 +173,7 @@ def convert(
         bundle: a source: all of a .bpte file, of either format.
         output: where the new bundle goes; it may be the bundle's own path.
         to: "bp08" or "segmented".
+        options: those of ConvertOptions.
 
     Raises:
         CorruptError: the bundle is damaged.

@@ -36,6 +36,7 @@ def embed(
         section: the section that a linker finds it in; by default ".rodata.SYMBOL".
         align: what the array begins at a multiple of: an int, or a str such as "4K"; by default what the file was
             written for, as "memory_alignment" of inspect() has it.
+        options: those of WriteOptions.
 
     Raises:
         InvalidArgumentError: an output, target, symbol, section or alignment that can't be; the file is empty, or is

@@ -14,12 +14,17 @@ from etstream._write import WriteOptions, write
 
 
 class FatContainerOptions(WriteOptions, total=False):
-    """The options of a fat container."""
+    """The options of a fat container.
 
-    align: Annotated[int | str, 1, """the alignment of each payload in the file, in bytes, a power of two up to 2**30:
-        an int, or a str such as "16K". With 1, payloads of distinct bytes give the file that ExecuTorch's native
-        backend packs; with a page's size, each payload can be mapped."""]
-    dedup: Annotated[bool, True, "store equal payloads once; to find them, payloads of one size are read."]
+    Keys, besides those of WriteOptions:
+        align: the alignment of each payload in the file, in bytes, a power of two up to 2**30: an int, or a str such as
+            "16K". With 1, payloads of distinct bytes give the file that ExecuTorch's native backend packs; with a
+            page's size, each payload can be mapped.
+        dedup: store equal payloads once; to find them, payloads of one size are read.
+    """
+
+    align: Annotated[int | str, 1]
+    dedup: Annotated[bool, True]
 
 
 @keywords_of(FatContainerOptions)
@@ -31,6 +36,7 @@ def fat_pack(
     Args:
         payloads: sources by name, in the order in which a reader prefers them. Names have 1 to 32 characters of ASCII.
         output: where the container goes.
+        options: those of FatContainerOptions.
 
     Raises:
         InvalidArgumentError: a name or an alignment is not allowed.

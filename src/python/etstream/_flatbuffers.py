@@ -17,12 +17,17 @@ Order = Literal["flatc", "python"]
 
 
 class FlatbufferOptions(WriteOptions, total=False):
-    """The options of a flatbuffer that JSON describes."""
+    """The options of a flatbuffer that JSON describes.
 
-    folder: Annotated[str | os.PathLike[str] | None, None, """the folder that paths of data in files are relative to; by
-        default the JSON file's folder, or the current one."""]
-    order: Annotated[Order, "flatc", """the order of objects, on which the bytes depend: "flatc", as in .ptd files and
-        XNNPACK's graphs, or "python", the order of FlatBuffers' Python objects, as in .pte and .bpte files."""]
+    Keys, besides those of WriteOptions:
+        folder: the folder that paths of data in files are relative to; by default the JSON file's folder, or the
+            current one.
+        order: the order of objects, on which the bytes depend: "flatc", as in .ptd files and XNNPACK's graphs, or
+            "python", the order of FlatBuffers' Python objects, as in .pte and .bpte files.
+    """
+
+    folder: Annotated[str | os.PathLike[str] | None, None]
+    order: Annotated[Order, "flatc"]
 
 
 class ExactJson:
@@ -54,6 +59,7 @@ class ExactJson:
         Args:
             json: a source (pass text as bytes), which flatc or ExecuTorch may have written too.
             output: where the flatbuffer goes.
+            options: those of FlatbufferOptions.
 
         Raises:
             InvalidArgumentError: the JSON does not fit the schema; the message has the line and the place.

@@ -16,14 +16,19 @@ from etstream._write import WriteOptions, write
 
 
 class NativePackageOptions(WriteOptions, total=False):
-    """The options of a package of ExecuTorch's native backend."""
+    """The options of a package of ExecuTorch's native backend.
 
-    mutable: Annotated[Iterable[str], (), """names of constants that are state, in addition to those that the graph
-        changes."""]
-    align: Annotated[int | str, 1, """the alignment of members, and of constants whose size is a multiple of it, in
-        bytes, a power of two up to 2**15: an int, or a str such as "16K"."""]
-    modified: Annotated[Sequence[int] | None, None, """the year, month, day, hour, minute and second that the graph is
-        stamped with; by default those of SOURCE_DATE_EPOCH, or the local time, as in ExecuTorch."""]
+    Keys, besides those of WriteOptions:
+        mutable: names of constants that are state, in addition to those that the graph changes.
+        align: the alignment of members, and of constants whose size is a multiple of it, in bytes, a power of two up to
+            2**15: an int, or a str such as "16K".
+        modified: the year, month, day, hour, minute and second that the graph is stamped with; by default those of
+            SOURCE_DATE_EPOCH, or the local time, as in ExecuTorch.
+    """
+
+    mutable: Annotated[Iterable[str], ()]
+    align: Annotated[int | str, 1]
+    modified: Annotated[Sequence[int] | None, None]
 
 
 @keywords_of(NativePackageOptions)
@@ -41,6 +46,7 @@ def ptn(
         constants: at least the constants that the graph asks for: a mapping of names to tensors (torch's on the CPU,
             NumPy's or etstream's, in place where they are contiguous), a Checkpoint, or a path that Checkpoint takes.
         output: where the package goes.
+        options: those of NativePackageOptions.
 
     Reads all bytes of the constants, as their checksum stands before them.
 

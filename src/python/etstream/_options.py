@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Gives functions the keywords that a TypedDict lists, each with its type, its default and its description."""
+"""Gives functions the keywords that a TypedDict lists, each with its type and its default."""
 
 from __future__ import annotations
 
 import difflib
 import functools
 import inspect
-import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
@@ -23,24 +22,12 @@ def defaults_of(kind: type[Any]) -> dict[str, Any]:
     return {key: hint.__metadata__[0] for key, hint in get_type_hints(kind, include_extras=True).items()}
 
 
-def _describe(kind: type[Any]) -> None:
-    """Adds the descriptions of the keys to the docstring of a TypedDict of options, unless they are there."""
-    if "\nKeys:\n" in (kind.__doc__ or ""):
-        return
-    lines = [inspect.cleandoc(kind.__doc__ or ""), "", "Keys:"]
-    for key, hint in get_type_hints(kind, include_extras=True).items():
-        words = f"{key}: {' '.join(hint.__metadata__[1].split())}"
-        lines += textwrap.wrap(words, 112, initial_indent="    ", subsequent_indent="        ", break_on_hyphens=False)
-    kind.__doc__ = "\n".join(lines)
-
-
 def keywords_of(kind: type[Any]) -> Callable[[Function], Function]:
     """Returns a decorator for a function whose last parameter is `**options: Unpack[kind]`, for a TypedDict.
 
-    The function gets all keys. A keyword that it does not have is a TypeError that names close ones. Its help() has
-    that of `kind`.
+    The function gets all keys, and its signature has them. A keyword that it does not have is a TypeError that names
+    close ones.
     """
-    _describe(kind)
     defaults = defaults_of(kind)
     keys = [inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=value) for key, value in defaults.items()]
 
@@ -61,14 +48,6 @@ def keywords_of(kind: type[Any]) -> Callable[[Function], Function]:
         hints = {name: hint for name, hint in function.__annotations__.items() if name != rest.name}
         call.__annotations__ = {**hints, **get_type_hints(kind)}
         vars(call)["__signature__"] = known
-        add_help(call, kind.__name__, kind.__doc__)
         return call  # type: ignore[return-value]
 
     return decorate
-
-
-def add_help(function: Callable[..., Any], title: str, text: str | None) -> None:
-    """Adds a section to a function's docstring; does nothing where Python leaves docstrings out."""
-    if function.__doc__ and text:
-        section = textwrap.indent(inspect.cleandoc(text), "    ")
-        function.__doc__ = f"{inspect.cleandoc(function.__doc__)}\n\n{title}:\n{section}"

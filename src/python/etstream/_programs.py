@@ -31,42 +31,51 @@ class ProgramPlan(NamedTuple):
 
 class ProgramOptions(WriteOptions, total=False):
     """The options of a program. One that is not given leaves the program as it is; for JSON it means ExecuTorch's
-    default. Alignments are powers of two, in bytes: an int, or a str such as "4K"."""
+    default. Alignments are powers of two, in bytes: an int, or a str such as "4K".
 
-    segment_alignment: Annotated[int | str | None, None, "the alignment of each segment, up to 2**30."]
-    constant_tensor_alignment: Annotated[int | str | None, None, """the alignment of each constant tensor in its
-        segment, up to 65536."""]
-    delegate_alignment: Annotated[int | str | None, None, """the alignment of a delegate's data in the flatbuffer, up to
-        65536."""]
-    delegates: Annotated[Literal["inline", "segments"] | None, None, """where the data of delegates goes: "inline", in
-        the flatbuffer, which ends at 2 GiB, or "segments"."""]
-    strict_alignment: Annotated[bool, False, """keep constant_tensor_alignment and delegate_alignment in segments too,
-        where ExecuTorch ignores them."""]
-    as_of: Annotated[str | None, None, 'the release of ExecuTorch, "1.0" or later, whose bytes the program gets.']
-    flatbuffers: Annotated[str | None, None, """the version of the Python package flatbuffers whose bytes the program
-        gets; for JSON by default the installed version."""]
-    drop_method: Annotated[str | Iterable[str], (), """the name of a method to leave out, with the data that only it
-        uses; or several."""]
-    strip_stack_traces: Annotated[bool, False, """leave out the places in the model's source that instructions come
-        from."""]
-    keys: Annotated[Mapping[str, str] | None, None, """the keys of moved constants, by a constant's SHA-256, in
-        hexadecimal, or its number, in decimal. Other constants get their tensors' fully qualified names, or their
-        SHA-256, as keys."""]
-    constants_from: Annotated[Iterable[SourceLike], (), """sources of .ptd files from which constants and named data are
-        moved in. The path of the first of several shards stands for all; any other shard without the rest is
-        refused."""]
-    partial: Annotated[bool, False, "take shards of constants_from without the rest."]
-    folder: Annotated[str | os.PathLike[str] | None, None, """the folder that paths in JSON are relative to; by default
-        the JSON file's folder, or the current one."""]
-    schema: Annotated[str | os.PathLike[str] | None, None, """the path of a schema of programs (.fbs), if it has more
-        than that of ExecuTorch 1.5.1."""]
-    segments_from: Annotated[SourceLike | None, None, """a source: the .pte file that gives its data to segments without
-        data in the JSON."""]
-    metadata: Annotated[Mapping[str, MetadataValue] | None, None, """what the program says of its model, as named data
-        under "metadata." and the key: text, bytes, floats, 64-bit integers and lists of them. ProgramFile.metadata
-        gives the bytes."""]
-    split_max_size: Annotated[int | str | None, None, """where constants are moved out, write several files of tensor
-        data, each with at most this many bytes of data, in the order of keys; see ptd_shards()."""]
+    Keys, besides those of WriteOptions:
+        segment_alignment: the alignment of each segment, up to 2**30.
+        constant_tensor_alignment: the alignment of each constant tensor in its segment, up to 65536.
+        delegate_alignment: the alignment of a delegate's data in the flatbuffer, up to 65536.
+        delegates: where the data of delegates goes: "inline", in the flatbuffer, which ends at 2 GiB, or "segments".
+        strict_alignment: keep constant_tensor_alignment and delegate_alignment in segments too, where ExecuTorch
+            ignores them.
+        as_of: the release of ExecuTorch, "1.0" or later, whose bytes the program gets.
+        flatbuffers: the version of the Python package flatbuffers whose bytes the program gets; for JSON by default the
+            installed version.
+        drop_method: the name of a method to leave out, with the data that only it uses; or several.
+        strip_stack_traces: leave out the places in the model's source that instructions come from.
+        keys: the keys of moved constants, by a constant's SHA-256, in hexadecimal, or its number, in decimal. Other
+            constants get their tensors' fully qualified names, or their SHA-256, as keys.
+        constants_from: sources of .ptd files from which constants and named data are moved in. The path of the first of
+            several shards stands for all; any other shard without the rest is refused.
+        partial: take shards of constants_from without the rest.
+        folder: the folder that paths in JSON are relative to; by default the JSON file's folder, or the current one.
+        schema: the path of a schema of programs (.fbs), if it has more than that of ExecuTorch 1.5.1.
+        segments_from: a source: the .pte file that gives its data to segments without data in the JSON.
+        metadata: what the program says of its model, as named data under "metadata." and the key: text, bytes, floats,
+            64-bit integers and lists of them. ProgramFile.metadata gives the bytes.
+        split_max_size: where constants are moved out, write several files of tensor data, each with at most this many
+            bytes of data, in the order of keys; see ptd_shards().
+    """
+
+    segment_alignment: Annotated[int | str | None, None]
+    constant_tensor_alignment: Annotated[int | str | None, None]
+    delegate_alignment: Annotated[int | str | None, None]
+    delegates: Annotated[Literal["inline", "segments"] | None, None]
+    strict_alignment: Annotated[bool, False]
+    as_of: Annotated[str | None, None]
+    flatbuffers: Annotated[str | None, None]
+    drop_method: Annotated[str | Iterable[str], ()]
+    strip_stack_traces: Annotated[bool, False]
+    keys: Annotated[Mapping[str, str] | None, None]
+    constants_from: Annotated[Iterable[SourceLike], ()]
+    partial: Annotated[bool, False]
+    folder: Annotated[str | os.PathLike[str] | None, None]
+    schema: Annotated[str | os.PathLike[str] | None, None]
+    segments_from: Annotated[SourceLike | None, None]
+    metadata: Annotated[Mapping[str, MetadataValue] | None, None]
+    split_max_size: Annotated[int | str | None, None]
 
 
 @keywords_of(ProgramOptions)
@@ -89,6 +98,7 @@ def pte(
         constants_to: an output too: the .ptd file that constants and named data are moved out to. It appears before the
             program does; if one of the two can't be written, neither appears. With split_max_size it is the path that
             shards are named after: NAME-00001-of-00003.ptd.
+        options: those of ProgramOptions.
 
     Raises:
         CorruptError: the program or the weights are damaged; the description is not JSON.
@@ -170,6 +180,7 @@ def extract(
         part: the name of a part of the delegate's data, to write only that.
         tensor: the name of a tensor.
         partial: look for the tensor only in this file of a set; see Checkpoint.
+        options: those of WriteOptions.
 
     Returns the plan, whose size is that of the part. BundledProgramFile.write_test_cases() writes test cases.
 

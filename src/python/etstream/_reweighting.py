@@ -132,6 +132,7 @@ def reweight(
         output: where the program goes.
         weights_to: an output too, or several: where the tensor data goes, one for each file of weights, in their order.
         partial: take each file of a set by itself; see Checkpoint.
+        options: those of WriteOptions.
 
     Raises:
         InvalidArgumentError: the new checkpoint lacks a tensor, or has it in another shape; a payload may be one of

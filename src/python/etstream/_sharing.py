@@ -34,12 +34,18 @@ class SharedWeightsPlan(NamedTuple):
 
 
 class SharingOptions(WriteOptions, total=False):
-    """The options of programs that share weights. Sizes are in bytes: an int, or a str such as "4K"."""
+    """The options of programs that share weights. Sizes are in bytes: an int, or a str such as "4K".
 
-    least_size: Annotated[int | str, 512, "the size of the smallest data that moves, at least 1."]
-    align: Annotated[int | str, 1, "the alignment of programs in a fat container, a power of two up to 2**30."]
-    split_max_size: Annotated[int | str | None, None, """write several files of tensor data, each with at most this many
-        bytes of data, in the order of keys; see ptd_shards()."""]
+    Keys, besides those of WriteOptions:
+        least_size: the size of the smallest data that moves, at least 1.
+        align: the alignment of programs in a fat container, a power of two up to 2**30.
+        split_max_size: write several files of tensor data, each with at most this many bytes of data, in the order of
+            keys; see ptd_shards().
+    """
+
+    least_size: Annotated[int | str, 512]
+    align: Annotated[int | str, 1]
+    split_max_size: Annotated[int | str | None, None]
 
 
 @keywords_of(SharingOptions)
@@ -65,6 +71,7 @@ def share(
         out_dir: the folder that the programs go to, as NAME.pte; made if it is not there. Names that are paths are
             refused.
         fat: an output too: a fat container of the programs, in which they begin at multiples of `align` bytes.
+        options: those of SharingOptions.
 
     Raises:
         CorruptError: a program is damaged.

@@ -95,20 +95,18 @@ else:
     SequenceOfParts = Sequence  # get_type_hints() looks for names in the caller's module
 
 PartLike: TypeAlias = Buffer | ReadableFile | MemoryOfTorch | ArrayOfNumPy | HasSource | Source | SequenceOfParts
+"""A buffer (bytes, memoryview, mmap, a NumPy array, a torch tensor on the CPU of any dtype), which is never copied; a
+readable and seekable binary file; a Source; or a list of these, which are the parts of one file."""
 SourceLike: TypeAlias = str | os.PathLike[str] | PartLike
+"""A source: a path, or a PartLike."""
 FilesLike: TypeAlias = SourceLike | Sequence[SourceLike]
+"""A source, or several."""
 StreamLike: TypeAlias = SourceLike | int | ReadableStream
+"""A source; an open descriptor, such as that of a pipe; or an object with read(). The latter two are read from their
+positions on."""
 OutputLike: TypeAlias = str | os.PathLike[str] | int | WritableFile
+"""An output: a path; an open descriptor; or an object with write()."""
 TensorLike: TypeAlias = Tensor | CheckpointTensor | TensorOfTorch | ArrayOfNumPy
+"""A Tensor, a CheckpointTensor, a tensor of torch's on the CPU, or an array of NumPy's."""
 DtypeLike: TypeAlias = str | DtypeOfLibrary | type[Any]
-
-FORMS = {
-    "SourceLike": "a path; a buffer (bytes, memoryview, mmap, a NumPy array, a torch tensor on the CPU of any dtype), "
-    "which is never copied; a readable and seekable binary file; a Source; or a list of these other than paths, "
-    "which are the parts of one file.",
-    "StreamLike": "a source; an open descriptor, such as that of a pipe; or an object with read(). The latter two are "
-    "read from their positions on.",
-    "OutputLike": "a path; an open descriptor; or an object with write().",
-    "TensorLike": "a Tensor, a CheckpointTensor, a tensor of torch's on the CPU, or an array of NumPy's.",
-}
-"""The forms of arguments, for people, by the names of their types."""
+"""A dtype of torch's or NumPy's, or the name of one."""

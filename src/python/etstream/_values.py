@@ -164,19 +164,26 @@ def dlpack(tensor: _core.Tensor | _core.CheckpointTensor, **options: Any) -> Any
 
 
 class Tolerance(TypedDict, total=False):
-    """The largest difference between an actual value and the expected one."""
+    """The largest difference between an actual value and the expected one.
 
-    rtol: Annotated[float | None, None, """floating-point elements and doubles agree if |actual - expected| <= atol +
-        rtol * |expected|. The default is that of the dtype in torch.testing.assert_close(), as that of atol."""]
-    atol: Annotated[float | None, None, "see rtol."]
-    integer: Annotated[int, 0, """the most by which integers may differ; rounding in quantized outputs takes 1. Elements
-        of bool and of types of bits have to have the same bits."""]
-    nan_equal: Annotated[bool, True, "whether NaN agrees with an expected NaN."]
+    Keys:
+        rtol: floating-point elements and doubles agree if |actual - expected| <= atol + rtol * |expected|. The default
+            is that of the dtype in torch.testing.assert_close(), as that of atol.
+        atol: see rtol.
+        integer: the most by which integers may differ; rounding in quantized outputs takes 1. Elements of bool and of
+            types of bits have to have the same bits.
+        nan_equal: whether NaN agrees with an expected NaN.
+    """
+
+    rtol: Annotated[float | None, None]
+    atol: Annotated[float | None, None]
+    integer: Annotated[int, 0]
+    nan_equal: Annotated[bool, True]
 
 
 @keywords_of(Tolerance)
 def compare(expected: Any, actual: Any, **tolerance: Unpack[Tolerance]) -> _core.Comparison:
-    """Compares two values of one kind that TestCase takes; of tensors, compares each element.
+    """Compares two values of one kind that TestCase takes; of tensors, compares each element. See Tolerance.
 
     Raises InvalidArgumentError for tensors of different dtypes or shapes, and for other values that can't be compared.
     """

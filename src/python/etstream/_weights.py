@@ -27,28 +27,37 @@ WeightsLike = OneOfWeights | Sequence[OneOfWeights]
 
 
 class TensorDataOptions(WriteOptions, total=False):
-    """The options of weights."""
+    """The options of weights.
 
-    map: Annotated[Rules | None, None, """the rules that rename, cut and leave out tensors: the name of ready-made
-        ones, such as "llama", from Hugging Face's names to those of ExecuTorch's Transformer; the path of a JSON file;
-        or the content of one. A RulesWarning tells of rules that no tensor matches, and of tensors without a rule.
-        Ready-made rules are refused if config.json beside the checkpoint has a model_type that they are not for."""]
-    head_dim: Annotated[int | None, None, """the number of rows of a query or key projection that make up a head, if
-        rules ask for it; by default config.json beside the checkpoint has it."""]
-    only: Annotated[str | Iterable[str], (), "patterns, with * and ?, of the new names of tensors to take."]
-    dtype: Annotated[DtypeLike | Mapping[str, DtypeLike] | None, None, """the type that floating-point tensors are
-        converted to while they are written: torch.bfloat16, numpy.float16, or a name such as "bfloat16" or "bf16"; or
-        types by patterns of names, of which the last that matches counts. The results have the same bits as
-        torch's."""]
-    dedup: Annotated[bool, True, "store equal bytes once; to find them, tensors of one size are read."]
-    opaque: Annotated[bool, False, """take tensors of types that ExecuTorch does not have, such as quantised
-        blocks, as data without a layout, which a backend asks for by name."""]
-    segment_alignment: Annotated[int | str | None, None, """the alignment of each tensor, in bytes, a power of two up to
-        2**30: an int, or a str such as "4K"; 128 by default."""]
-    as_of: Annotated[str | None, None, """the release of ExecuTorch, "1.0" or later, whose bytes the file gets; "1.0"
-        aligned to 16."""]
-    partial: Annotated[bool, False, """take each file of a set by itself, and only those files of an index that are
-        there; see Checkpoint."""]
+    Keys, besides those of WriteOptions:
+        map: the rules that rename, cut and leave out tensors: the name of ready-made ones, such as "llama", from
+            Hugging Face's names to those of ExecuTorch's Transformer; the path of a JSON file; or the content of one. A
+            RulesWarning tells of rules that no tensor matches, and of tensors without a rule. Ready-made rules are
+            refused if config.json beside the checkpoint has a model_type that they are not for.
+        head_dim: the number of rows of a query or key projection that make up a head, if rules ask for it; by default
+            config.json beside the checkpoint has it.
+        only: patterns, with * and ?, of the new names of tensors to take.
+        dtype: the type that floating-point tensors are converted to while they are written: torch.bfloat16,
+            numpy.float16, or a name such as "bfloat16" or "bf16"; or types by patterns of names, of which the last that
+            matches counts. The results have the same bits as torch's.
+        dedup: store equal bytes once; to find them, tensors of one size are read.
+        opaque: take tensors of types that ExecuTorch does not have, such as quantised blocks, as data without a layout,
+            which a backend asks for by name.
+        segment_alignment: the alignment of each tensor, in bytes, a power of two up to 2**30: an int, or a str such as
+            "4K"; 128 by default.
+        as_of: the release of ExecuTorch, "1.0" or later, whose bytes the file gets; "1.0" aligned to 16.
+        partial: take each file of a set by itself, and only those files of an index that are there; see Checkpoint.
+    """
+
+    map: Annotated[Rules | None, None]
+    head_dim: Annotated[int | None, None]
+    only: Annotated[str | Iterable[str], ()]
+    dtype: Annotated[DtypeLike | Mapping[str, DtypeLike] | None, None]
+    dedup: Annotated[bool, True]
+    opaque: Annotated[bool, False]
+    segment_alignment: Annotated[int | str | None, None]
+    as_of: Annotated[str | None, None]
+    partial: Annotated[bool, False]
 
 
 @keywords_of(TensorDataOptions)
@@ -71,6 +80,7 @@ def ptd(
         output: where the weights go.
         to: "ptd", or "safetensors", byte for byte as the safetensors library writes it; by default what the ending of
             the output says, and otherwise "ptd".
+        options: those of TensorDataOptions.
 
     Raises:
         UnsupportedError: a file is of another kind; the format does not have a tensor's type; numbers are quantised,
@@ -109,6 +119,7 @@ def ptd_shards(
         inputs: where the tensors come from; see ptd().
         output: the path that the files are named after: "w.ptd" gives "w-00001-of-00003.ptd".
         split_max_size: the most bytes of data in each file, an int or a str such as "2G".
+        options: those of TensorDataOptions.
 
     Returns the paths.
 
@@ -131,6 +142,7 @@ def save_ptd(
     Args:
         tensors: the tensors, as ptd() takes them.
         output: where the file goes.
+        options: those of WriteOptions.
     """
     return ptd(tensors, output, to="ptd", **options)
 

@@ -12,17 +12,23 @@ from etstream._types import OutputLike
 
 
 class WriteOptions(TypedDict, total=False):
-    """The options of all functions that write."""
+    """The options of all functions that write. FilePlan.write() tells how an output is written.
 
-    dry_run: Annotated[bool, False, """write nothing, but check all that can be checked before. The plans are returned,
-        and outputs may be missing."""]
-    max_memory: Annotated[int | str | None, None, """refuse to write with more memory than this, in bytes: an int, or a
-        str such as "16M"."""]
-    max_disk: Annotated[int | str | None, None, """refuse to write more bytes than this in all, such as "4G"; by default
-        4 times the input where names share data."""]
-    sync: Annotated[bool, True, "have the files on the disk before the function returns."]
-    progress: Annotated[Progress | bool | None, None, """called with the bytes done and the bytes of all files; True
-        shows a bar with tqdm."""]
+    Keys:
+        dry_run: write nothing, but check all that can be checked before. The plans are returned, and outputs may be
+            missing.
+        max_memory: refuse to write with more memory than this, in bytes: an int, or a str such as "16M".
+        max_disk: refuse to write more bytes than this in all, such as "4G"; by default 4 times the input where names
+            share data.
+        sync: have the files on the disk before the function returns.
+        progress: called with the bytes done and the bytes of all files; True shows a bar with tqdm.
+    """
+
+    dry_run: Annotated[bool, False]
+    max_memory: Annotated[int | str | None, None]
+    max_disk: Annotated[int | str | None, None]
+    sync: Annotated[bool, True]
+    progress: Annotated[Progress | bool | None, None]
 
 
 def write(files: Sequence[tuple[_core.FilePlan, OutputLike | None]], options: Mapping[str, object]) -> None:

@@ -40,6 +40,7 @@ def save_bundled_program(
             or its suite; or one suite, or several. Cases and suites are etstream's, or ExecuTorch's MethodTestCase and
             MethodTestSuite. Suites are sorted by their methods' names.
         output: where the bundle goes.
+        options: those of BundleOptions.
 
     By default the bytes are those that the installed ExecuTorch's serialize_from_bundled_program_to_flatbuffer gives,
     except for tensors that are not contiguous in the method, such as channels-last ones. ExecuTorch writes their

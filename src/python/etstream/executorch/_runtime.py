@@ -116,6 +116,7 @@ class Bundle(_core.BundledProgramFile):
         Args:
             method: the method's name. If a bundle has several suites for it, the first counts, as for ExecuTorch.
             case: the test case's index in the suite.
+            tolerance: those of Tolerance.
 
         Raises:
             NoSuchNameError: the bundle has no such method or test case.
@@ -138,7 +139,9 @@ class Bundle(_core.BundledProgramFile):
 
     @keywords_of(Tolerance)
     def verify_all(self, **tolerance: Unpack[Tolerance]) -> BundleResult:
-        """Runs each test case as verify() does, and raises what verify() raises at the first one that can't be run."""
+        """Runs each test case as verify() does, and raises what verify() raises at the first one that can't be run.
+
+        See Tolerance."""
         return BundleResult(
             tuple(
                 self._verify(suite, method, case, tolerance)

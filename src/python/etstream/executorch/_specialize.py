@@ -192,17 +192,22 @@ class Specialized:
 
 
 class SpecializeOptions(TypedDict, total=False):
-    """The options of lowering a program by several recipes."""
+    """The options of lowering a program by several recipes.
 
-    recipes: Annotated[_Recipes, ("xnnpack",), """names that register_recipe() knows, which name the payloads too; or a
-        mapping of payloads' names, of 1 to 32 characters of ASCII, to recipes or such names. The order is that in which
-        a reader prefers the payloads."""]
-    fallback: Annotated[str | None, "portable", """the name of the recipe for the last payload, which runs everywhere;
-        None for no such payload."""]
-    spill: Annotated[str | os.PathLike[str] | None, None, """the folder of large blocks of memory, which the results of
-        recipes lie in meanwhile too; by default $TMPDIR, or /var/tmp. See low_memory_export()."""]
-    limit: Annotated[int | str | None, None, """the most bytes of large blocks in memory, at least 1 MiB: an int, or a
-        str such as "4G"."""]
+    Keys:
+        recipes: names that register_recipe() knows, which name the payloads too; or a mapping of payloads' names, of 1
+            to 32 characters of ASCII, to recipes or such names. The order is that in which a reader prefers the
+            payloads.
+        fallback: the name of the recipe for the last payload, which runs everywhere; None for no such payload.
+        spill: the folder of large blocks of memory, which the results of recipes lie in meanwhile too; by default
+            $TMPDIR, or /var/tmp. See low_memory_export().
+        limit: the most bytes of large blocks in memory, at least 1 MiB: an int, or a str such as "4G".
+    """
+
+    recipes: Annotated[_Recipes, ("xnnpack",)]
+    fallback: Annotated[str | None, "portable"]
+    spill: Annotated[str | os.PathLike[str] | None, None]
+    limit: Annotated[int | str | None, None]
 
 
 @keywords_of(SpecializeOptions)
@@ -232,6 +237,7 @@ def specialize(
             container, with the suffix .ptd, where load_fat() finds it. The file is left as it was if they share
             nothing.
         align: the alignment of payloads in the container, in bytes; a page's size lets each be mapped.
+        options: those of SpecializeOptions.
 
     Raises:
         RecipeError: a recipe failed, which it names; or it wrote to the tensors of the program.
@@ -274,6 +280,7 @@ def specialized_preprocess(
         external_tag: the .ptd file that the weights go to, as in NamedDataStore.add_named_data(). With None they go to
             the program itself, which has no layouts: a program that asks for tensors, as portable ones do, does not get
             them from there.
+        options: those of SpecializeOptions.
 
     Raises what specialize() raises. Takes memory for the shared weights, as ExecuTorch holds named data.
     """
