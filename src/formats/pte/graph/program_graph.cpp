@@ -54,6 +54,7 @@ class GraphReader {
 
   Result<void> read_values() {
     ETSTREAM_ASSIGN(const auto values, method_.values());
+    graph_.values.reserve(values.size());
     return for_each(values, [&](const pte::Value& table) -> Result<void> {
       GraphValue& value = graph_.values.emplace_back();
       ETSTREAM_ASSIGN(const auto held, table.held());
