@@ -71,7 +71,7 @@ def export(checkpoint: str, output: str) -> None:
         with phase("to_executorch"):
             program = edge.to_executorch()
         with phase("bundle"):
-            save_bundled_program((program, [suite]), output, format="segmented")
+            save_bundled_program((program, [suite]), output, to="segmented")
 
 
 def main() -> None:

@@ -56,10 +56,10 @@ def copying(folder: Path, out: Path, copy: Path) -> Iterator[Contest]:
     program = folder / "program.pte"
     make_program(program, SIZE)
     segmented = bundle(program, out)
-    simple = [each for each in segmented if each not in ("--format", "segmented")]
+    simple = [each for each in segmented if each not in ("--to", "segmented")]
     cp = ["cp", program, copy]
     yield Contest("bundle --no-sync", [*simple, "--no-sync"], "cp", cp)
-    yield Contest("bundle --format segmented --no-sync", [*segmented, "--no-sync"], "cp", cp)
+    yield Contest("bundle --to segmented --no-sync", [*segmented, "--no-sync"], "cp", cp)
 
     bundled = folder / "program.bpte"
     quietly([*bundle(program, bundled), "--no-sync"])

@@ -41,7 +41,7 @@ def make_program(path: Path, size: int, *, sparse: bool = False) -> None:
 def bundle(program: Path, out: Path, *options: str) -> list[str]:
     cases = str(EXAMPLES / "cases.json")
     return [
-        *(ETSTREAM, "bundle", str(program), "--cases", cases, "--format", "segmented"),
+        *(ETSTREAM, "bundle", str(program), "--cases", cases, "--to", "segmented"),
         *("-o", str(out), *options),
     ]
 

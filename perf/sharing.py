@@ -75,7 +75,7 @@ def compare(folder: Path, size: int, rounds: int) -> bool:
     inputs = [str(path) for path in write_programs(folder, size)]
     (folder / "data").unlink()
     weights, out, copy = folder / "shared.ptd", folder / "out", folder / "copy"
-    share = [ETSTREAM, "share", *inputs, "--weights", str(weights), "--out-dir", str(out)]
+    share = [ETSTREAM, "share", *inputs, "--weights-to", str(weights), "--out-dir", str(out)]
 
     def prepared(run: Callable[[], Time]) -> Callable[[], Time]:
         def prepare_and_run() -> Time:

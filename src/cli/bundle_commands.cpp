@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream bundle MODEL.pte --cases CASES.json -o OUT.bpte [--format bp08|segmented]
+// etstream bundle MODEL.pte --cases CASES.json -o OUT.bpte [--to bp08|segmented]
 // etstream convert IN.bpte -o OUT.bpte --to bp08|segmented
 #include <nlohmann/json.hpp>
 #include <string>
@@ -107,15 +107,15 @@ Result<void> convert_command(const ConvertArguments& arguments) {
                        text("{}, {}", arguments.format, readable_size(plan.size)));
 }
 
-CLI::Option* add_format(CLI::App& command, const std::string& name, FormatOptions& options) {
-  return add_choice(command, name, kFormats, options.format,
+CLI::Option* add_format(CLI::App& command, FormatOptions& options) {
+  return add_choice(command, "--to", kFormats, options.format,
                     "Write bp08, which ExecuTorch reads and which holds at most 2 GiB, or segmented, which "
                     "may have any size");
 }
 
 void add_hash_flag(CLI::App& command, FormatOptions& options) {
   command.add_flag("--no-hash", options.no_hash,
-                   "Leave out the hashes of a segmented bundle, by which damage is found");
+                   "Write no hashes into a segmented bundle; verify can't find damaged data then");
 }
 
 void check_bundle(const CLI::App& command, const FormatOptions& options) {
@@ -139,7 +139,7 @@ void add_bundle_command(CLI::App& app, ChosenCommand& chosen) {
                 "Begin the program at a multiple of this size in the bundle, a power of two up to 64K; 32 "
                 "gives ExecuTorch's bytes")
       ->capture_default_str();
-  add_format(command, "--format", arguments)->capture_default_str();
+  add_format(command, arguments)->capture_default_str();
   add_hash_flag(command, arguments);
   command.add_flag("--unchecked", arguments.unchecked,
                    "Bundle test cases without the check that they fit the program, which ExecuTorch's reader "
@@ -156,7 +156,7 @@ void add_convert_command(CLI::App& app, ChosenCommand& chosen) {
       check_bundle);
   command.add_option("FILE", arguments.file, "A bundle (.bpte)")->required();
   add_output_path(command, arguments, "The bundle", "OUT.bpte");
-  add_format(command, "--to", arguments)->required();
+  add_format(command, arguments)->required();
   add_hash_flag(command, arguments);
   add_common_options(command, arguments);
 }

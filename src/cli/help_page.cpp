@@ -44,7 +44,7 @@ constexpr Examples kExamples[] = {
      {"graph.ptg --constants weights.ptd -o model.ptn", "graph.ptg --constants weights.ptd --dry-run"}},
     {"reweight", {"model.pte --was old --now new -o out.pte", "model.pte --was old --now new --dry-run"}},
     {"run", {"-- python3 export.py", "--limit 4G -- python3 export.py"}},
-    {"share", {"model.pte out.pte --weights all.ptd --out-dir out", "model.pte out.pte --dry-run"}},
+    {"share", {"model.pte out.pte --weights-to all.ptd --out-dir out", "model.pte out.pte --dry-run"}},
     {"unpack", {"model.pte.etz", "update.etz --base model.pte -o new.pte"}},
     {"verify", {"model.pte", "thin.pte weights.ptd --run"}},
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream share [NAME=]FILE... --weights OUT.ptd --out-dir DIR [--fat OUT.fat]
+// etstream share [NAME=]FILE... --weights-to OUT.ptd --out-dir DIR [--fat OUT.fat]
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -135,10 +135,10 @@ Result<void> share_command(const ShareArguments& arguments) {
 }
 
 void check_share(const CLI::App&, const ShareArguments& arguments) {
-  if (!arguments.dry_run && arguments.weights.empty()) throw CLI::RequiredError("--weights");
+  if (!arguments.dry_run && arguments.weights.empty()) throw CLI::RequiredError("--weights-to");
   for (const std::string& path : {arguments.weights, arguments.container}) {
     if (is_standard_output(path)) {
-      throw CLI::ValidationError("--weights and --fat are files: the report goes to standard output");
+      throw CLI::ValidationError("--weights-to and --fat are files: the report goes to standard output");
     }
   }
   if (!arguments.dry_run && arguments.folder.empty() && arguments.container.empty()) {
@@ -159,7 +159,7 @@ void add_share_command(CLI::App& app, ChosenCommand& chosen) {
       ->type_name("[NAME=]FILE")
       ->required()
       ->expected(2, -1);
-  add_option(command, "--weights", "OUT.ptd", arguments.weights,
+  add_option(command, "--weights-to", "OUT.ptd", arguments.weights,
              "Write the weights that they have in common to this file");
   add_option(command, "--out-dir", kFolder, arguments.folder,
              "Write the programs to this folder, as NAME.pte or under their own names; it is made if it is "

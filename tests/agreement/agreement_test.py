@@ -49,7 +49,7 @@ COMMANDS = {
         ["ptd", "F", "-o", "OUT.ptd"],
         ["pte", "F", "--delegates", "inline", "--strict-alignment", "--segment-alignment", "4096", "-o", "OUT.pte"],
         ["pte", "F", "--delegates", "segments", "--strip-stack-traces", "-o", "OUT.pte"],
-        ["share", "a=F", "b=F", "--least-size", "1", "--weights", "OUT.ptd", "--fat", "OUT.fat"],
+        ["share", "a=F", "b=F", "--least-size", "1", "--weights-to", "OUT.ptd", "--fat", "OUT.fat"],
         ["decompile", "--exact", "PROGRAM.fbs", "F", "-o", "OUT.json"],
     ],
     ".bpte": BUNDLES,

@@ -63,7 +63,7 @@ while [ "$(available)" -gt {needed + 4} ]; do head -c 1k /dev/zero >"out/lost+fo
         self.check(self.on_ext2("4M", fill), "cannot write 'out/result': No space left on device")
 
     def test_of_several_outputs_none_appears_when_the_disk_fills_with_the_last(self) -> None:
-        share = ["share", "in/model.pte", "in/aligned.pte", "--weights", "out/result", "--fat", "out/model.fat"]
+        share = ["share", "in/model.pte", "in/aligned.pte", "--weights-to", "out/result", "--fat", "out/model.fat"]
         # There is room for the old file and for the weights, in pages.
         done = self.on_disk("mount -t tmpfs -o size=28k none out", share)
         self.check(done, "cannot reserve space for 'out/model.fat': No space left on device")

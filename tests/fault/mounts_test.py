@@ -123,7 +123,7 @@ class Mounts(CommandTestCase):
             self.assert_complete(run, "")
 
     def test_of_several_outputs_none_appears_without_rename(self) -> None:
-        command = ["share", "in/model.pte", "in/aligned.pte", "--weights", "out/result", "--fat", "out/model.fat"]
+        command = ["share", "in/model.pte", "in/aligned.pte", "--weights-to", "out/result", "--fat", "out/model.fat"]
         for old in (None, 0o644):
             run = self.run_without("rename", errno.ENOSYS, command, old)
             self.assertEqual(run.code, 1)

@@ -188,7 +188,7 @@ SEVERAL = [
     # The new folder is in a folder that nothing else is written to.
     (
         "share_into_new_folder",
-        ["share", "in/model.pte", "in/aligned.pte", "--weights", "out/kept/weights.ptd", "--out-dir", "out/thin"],
+        ["share", "in/model.pte", "in/aligned.pte", "--weights-to", "out/kept/weights.ptd", "--out-dir", "out/thin"],
         ("out/kept/weights.ptd", "out/thin/model.pte", "out/thin/aligned.pte"),
     ),
     (

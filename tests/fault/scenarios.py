@@ -59,7 +59,7 @@ class Scenario:
 
 
 BUNDLE = ["bundle", "in/model.pte", "--cases", "in/cases.json", "-o", "out/result"]
-SEGMENTED = ["bundle", "in/model.pte", "--cases", "in/test_cases.json", "--unchecked", "--format", "segmented", "-o"]
+SEGMENTED = ["bundle", "in/model.pte", "--cases", "in/test_cases.json", "--unchecked", "--to", "segmented", "-o"]
 TO_SEGMENTED = ["convert", "in/large_cases.bpte", "--to", "segmented", "-o", "out/result"]
 TO_BP08 = ["convert", "in/segmented.bpte", "--to", "bp08", "-o", "out/result"]
 # Packages have a time stamp; two runs give the same bytes only with the same one.

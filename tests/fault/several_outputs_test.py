@@ -16,7 +16,7 @@ from verdict import Run
 from workplace import NEIGHBOURS, content
 
 SHARE = ["share", "in/model.pte", "in/aligned.pte", "--no-sync"]
-SHARE += ["--weights", "out/weights.ptd", "--out-dir", "out/thin", "--fat", "out/model.fat"]
+SHARE += ["--weights-to", "out/weights.ptd", "--out-dir", "out/thin", "--fat", "out/model.fat"]
 SHARDS = ["pte", "in/model.pte", "--no-sync", "-o", "out/model.pte"]
 SHARDS += ["--constants-to", "out/weights", "--split-max-size", "20480"]
 TEMPORARY = re.compile(r"\.[a-z0-9.-]+\.etstream-[0-9a-f]{16}\.tmp")

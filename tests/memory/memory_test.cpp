@@ -234,7 +234,7 @@ std::vector<std::string> bundle_command(const std::string& command, const LargeF
                                         std::uint64_t size, const std::string& format = "bp08") {
   if (format != "bp08") {
     auto plain = bundle_command(command, files, size);
-    plain.insert(plain.end(), {"--format", format});
+    plain.insert(plain.end(), {"--to", format});
     return plain;
   }
   return {command,
@@ -303,8 +303,8 @@ std::vector<PeakMemory> compare(std::uint64_t size) {
       << "\"shape\": [" << size / sizeof(double) << "]}]}]}";
   const std::string bundle = files.path("out.bpte");
   const std::vector<std::string> bundling = {
-      etstream_path, "bundle",   model,       "--cases",   files.path("cases.json"),
-      "--unchecked", "--format", "segmented", "--no-hash", "--no-sync",
+      etstream_path, "bundle", model,       "--cases",   files.path("cases.json"),
+      "--unchecked", "--to",   "segmented", "--no-hash", "--no-sync",
       "-o",          bundle};
   REQUIRE(run(bundling, size, true).exit_code == 0);
   return {run({etstream_path, "compare", bundle, "--outputs", outputs}, size, true)};
@@ -391,11 +391,16 @@ std::vector<PeakMemory> share(std::uint64_t size) {
   const std::string one = files.sparse_named_data("one.pte", size / 2);
   const std::string other = files.sparse_named_data("other.pte", size / 2);
   const std::string weights = files.path("shared.ptd");
-  const std::vector<std::string> sharing = {etstream_path, "share",
-                                            one,           other,
-                                            "--weights",   weights,
-                                            "--out-dir",   files.path("thin"),
-                                            "--fat",       files.path("thin.fat")};
+  const std::vector<std::string> sharing = {etstream_path,
+                                            "share",
+                                            one,
+                                            other,
+                                            "--weights-to",
+                                            weights,
+                                            "--out-dir",
+                                            files.path("thin"),
+                                            "--fat",
+                                            files.path("thin.fat")};
   std::vector<PeakMemory> peaks = {run({etstream_path, "share", one, other, "--dry-run"}, size, true),
                                    run(sharing, size, true)};
   check_limits(sharing, peaks[1],

@@ -59,7 +59,7 @@ def untold(text: str, etstream: str) -> list[str]:
 def unnamed(text: str, etstream: str) -> list[str]:
     """Returns options' values without a name of their own, and choices that the page or --help does not name."""
     out = []
-    for option in ("convert --to", "bundle --format"):
+    for option in ("convert --to", "bundle --to"):
         command, name = option.split()
         shown = subprocess.run([etstream, command, "--help"], capture_output=True, text=True, check=True).stdout
         options = [line.strip() for line in shown.splitlines() if "--" in line]

@@ -49,7 +49,7 @@ def exported_bundle(
     edge = to_edge(graph, compile_config=EdgeCompileConfig(_check_ir_validity=False))
     program.write_bytes(edge.to_executorch().buffer)
     suites = to_suites({"forward": groups}, Store.RAW)
-    return bundled(etstream, program, suites, folder, "--format", "segmented")
+    return bundled(etstream, program, suites, folder, "--to", "segmented")
 
 
 def assert_all_pass(report: Report, count: int) -> None:

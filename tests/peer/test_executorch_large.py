@@ -67,7 +67,7 @@ def write_bundle(
     del manager
     gc.collect()
     cases = write_cases(folder, to_suites({"forward": [case]}, Store.NPY))
-    options = ("--format", "segmented", "--no-sync")
+    options = ("--to", "segmented", "--no-sync")
     outcome = etstream.attempt("bundle", program, "--cases", cases, "-o", bundle, *options)
     assert outcome.code == 0, outcome
     program.unlink()

@@ -50,7 +50,7 @@ def test_bundling_as_segmented_is_bundling_and_converting(
     subject = model(name)
     cases = write_cases(tmp_path, to_suites(subject.cases(), Store.NPY), by_method=True)
     direct = etstream.bundle(
-        subject.program, cases, tmp_path / "direct.bpte", "--format", "segmented"
+        subject.program, cases, tmp_path / "direct.bpte", "--to", "segmented"
     )
     converted = there_and_back(etstream, subject.expected_bundle(), tmp_path / "converted")
     assert direct == converted.read_bytes()

@@ -39,7 +39,7 @@ def outputs(program: Path, inputs: tuple[torch.Tensor, ...], weights: Path | Non
 def share(etstream: Etstream, files: Iterable[Path], out: Path, *options: str | Path) -> Any:
     """Shares weights, and returns the report. Programs go to the folder, and the weights to weights.ptd there."""
     outcome = etstream.attempt(
-        "share", *files, "--weights", out / "weights.ptd", "--out-dir", out / "programs", "--json", "--no-sync", *options
+        "share", *files, "--weights-to", out / "weights.ptd", "--out-dir", out / "programs", "--json", "--no-sync", *options
     )
     assert outcome.code == 0, outcome
     return json.loads(outcome.stdout)

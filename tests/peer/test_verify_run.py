@@ -244,7 +244,7 @@ def test_the_case_of_a_bundle_that_ends_the_runtime_is_named(
 ) -> None:
     by, x = np.ones((1, 1, 2, 2), np.float32), np.ones((1, 1, 4, 4), np.float32)
     cases = [([by, x, np.full((1, 1, 2, 2), index)], []) for index in (0, 1 << 40, 2)]
-    path = bundled(etstream, exported("scatter"), cases, "--format", bundle_format)
+    path = bundled(etstream, exported("scatter"), cases, "--to", bundle_format)
     report = run(etstream, path)
     assert report.ends() == {"test case 0": "ok", "test case 1": "signal", "test case 2": "ok"}
     ended = report.runs["test case 1"]

@@ -85,7 +85,7 @@ def test_a_word_that_is_no_choice_is_an_error_of_etstreams(program: Path, cases:
     weights = tmp_path / "w.ptd"
     etstream.save_ptd({"a": etstream.Tensor("int8", [1], b"1")}, weights)
     calls: list[Callable[[Any], object]] = [
-        lambda word: etstream.bundle(program, cases, format=word, dry_run=True),
+        lambda word: etstream.bundle(program, cases, to=word, dry_run=True),
         lambda word: etstream.ptd(weights, to=word, dry_run=True),
         lambda word: etstream.pte(program, delegates=word, dry_run=True),
         lambda word: etstream.graph(program, format=word),

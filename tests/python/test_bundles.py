@@ -47,7 +47,7 @@ def etstream_cases(cases: Sequence[ModelCase]) -> list[etstream.TestCase]:
 def write_bundle(exported: models.Export, path: Path, bundle_format: str = "bp08") -> Path:
     cases = {method: etstream_cases(group) for method, group in exported.cases.items()}
     program = adaptors.program_source(exported.manager)
-    etstream.bundle(program, cases, path, format=bundle_format, sync=False)
+    etstream.bundle(program, cases, path, to=bundle_format, sync=False)
     return path
 
 
@@ -359,7 +359,7 @@ def test_large_bundles_take_little_memory(tmp_path: Path) -> None:
     program = embedding(rows, weights)
     paths = [tmp_path / bundle_format for bundle_format in FORMATS]
     for path in paths:
-        plan = etstream.bundle(program.source(), cases, format=path.name, hash=False, dry_run=True)
+        plan = etstream.bundle(program.source(), cases, to=path.name, hash=False, dry_run=True)
         write_ends(plan, path)
         assert path.stat().st_size == plan.size > 256 << 20
     weights.unlink()

@@ -72,7 +72,7 @@ def test_an_option_is_given_once(program: Path) -> None:
 def test_an_option_that_is_not_given_has_its_default(program: Path, cases: Path) -> None:
     for defaults in ({}, defaults_of(etstream.BundleOptions)):
         assert bytes(etstream.bundle(program, cases, **defaults | {"dry_run": True})) == bytes(
-            etstream.bundle(program, cases, format="bp08", hash=True, program_alignment=32, unchecked=False, dry_run=True)
+            etstream.bundle(program, cases, to="bp08", hash=True, program_alignment=32, unchecked=False, dry_run=True)
         )
 
 

@@ -330,6 +330,6 @@ def test_errors_of_the_system_have_its_numbers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["bp08", "segmented"])
 def test_bytes_are_those_that_are_written(program: Path, cases: Path, tmp_path: Path, form: Any) -> None:
-    plan = etstream.bundle(program, cases, format=form, dry_run=True)
+    plan = etstream.bundle(program, cases, to=form, dry_run=True)
     plan.write(tmp_path / "out")
     assert bytes(plan) == (tmp_path / "out").read_bytes()

@@ -141,6 +141,6 @@ def test_local_file_system(tmp_path: Path, content: Path, program: Path, cases: 
     assert (tmp_path / "copy").read_bytes() == content.read_bytes()
     assert forward.most < 4 * MIB
     with system.open(str(tmp_path / "model.bpte"), "wb") as file, system.open(str(program), "rb") as given:
-        etstream.bundle(given, cases, file, format="segmented")
-    etstream.bundle(program, cases, tmp_path / "expected.bpte", format="segmented")
+        etstream.bundle(given, cases, file, to="segmented")
+    etstream.bundle(program, cases, tmp_path / "expected.bpte", to="segmented")
     assert (tmp_path / "model.bpte").read_bytes() == (tmp_path / "expected.bpte").read_bytes()

@@ -79,7 +79,7 @@ def test_bundles_are_byte_identical(name: str, model: ModelByName, tmp_path: Pat
     plan = adaptors.save_bundled_program(bundled, tmp_path / "out.bpte")
     assert (tmp_path / "out.bpte").read_bytes() == subject.expected_bundle()
     assert plan.size == len(subject.expected_bundle())
-    adaptors.save_bundled_program(bundled, tmp_path / "segmented.bpte", format="segmented")
+    adaptors.save_bundled_program(bundled, tmp_path / "segmented.bpte", to="segmented")
     assert etstream.verify(tmp_path / "segmented.bpte")
     etstream.convert(tmp_path / "segmented.bpte", tmp_path / "back.bpte", to="bp08")
     assert (tmp_path / "back.bpte").read_bytes() == subject.expected_bundle()

@@ -43,7 +43,7 @@ def test_names_and_an_alignment_give_what_the_command_gives(
 ) -> None:
     named = [f"xnnpack={programs[0]}", f"own={programs[1]}"]
     out = tmp_path / "out"
-    ran = command("share", *named, "--weights", tmp_path / "w.ptd", "--out-dir", out, "--fat", tmp_path / "w.fat", "--align", "4K")
+    ran = command("share", *named, "--weights-to", tmp_path / "w.ptd", "--out-dir", out, "--fat", tmp_path / "w.fat", "--align", "4K")
     assert ran.returncode == 0, ran.stderr
     by_name = {"xnnpack": programs[0], "own": programs[1]}
     etstream.share(by_name, tmp_path / "v.ptd", out_dir=tmp_path / "out2", fat=tmp_path / "v.fat", align=4096)
@@ -103,7 +103,7 @@ def test_names_of_a_container_lead_nowhere_else(name: str, programs: list[Path],
 
 
 def test_what_is_shared_may_be_in_shards(programs: list[Path], command: Command, tmp_path: Path) -> None:
-    options = ["--weights", tmp_path / "w.ptd", "--out-dir", tmp_path / "out", "--split-max-size", "20480", "--least-size", "1"]
+    options = ["--weights-to", tmp_path / "w.ptd", "--out-dir", tmp_path / "out", "--split-max-size", "20480", "--least-size", "1"]
     ran = command("share", *programs, *options)
     assert ran.returncode == 0, ran.stderr
     plan = etstream.share(

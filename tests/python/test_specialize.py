@@ -103,10 +103,10 @@ def test_where_no_payload_runs_the_error_says_why_of_each(exported: ExportedProg
 
 
 def test_without_its_weights_nothing_is_run(exported: ExportedProgram, tmp_path: Path) -> None:
-    made = specialize(exported, tmp_path / "model.fat", weights=tmp_path / "shared.ptd")
+    made = specialize(exported, tmp_path / "model.fat", weights_to=tmp_path / "shared.ptd")
     with pytest.raises(etstream.UnsupportedError, match="portable: "):
         load_fat(made.container)
-    assert load_fat(made.container, weights=tmp_path / "shared.ptd").name == "xnnpack"
+    assert load_fat(made.container, weights_to=tmp_path / "shared.ptd").name == "xnnpack"
 
 
 def test_payloads_are_called_what_the_caller_says(exported: ExportedProgram, tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_what_makes_no_sense_is_refused_before_any_recipe_runs(exported: Exporte
     with pytest.raises(etstream.InvalidArgumentError, match="expected one at least"):
         specialize(exported, output, recipes=[], fallback=None)
     with pytest.raises(etstream.InvalidArgumentError, match="both to be"):
-        specialize(exported, output, recipes={"a": raising}, weights=output)
+        specialize(exported, output, recipes={"a": raising}, weights_to=output)
     with pytest.raises(TypeError, match="recipes: expected names, found 'xnnpack' alone"):
         specialize(exported, output, recipes="xnnpack")
     with pytest.raises(TypeError, match="prefer: expected names, found 'p2' alone"):
@@ -225,6 +225,6 @@ def test_a_backend_may_give_it_as_what_it_preprocessed(
     program.write_tensor_data_to_file(str(tmp_path))
     assert len(program.buffer) < WEIGHTS / 4
     for name in container:
-        with load_fat(tmp_path / "delegate.fat", weights=tmp_path / "weights.ptd", prefer=[name]) as payload:
+        with load_fat(tmp_path / "delegate.fat", weights_to=tmp_path / "weights.ptd", prefer=[name]) as payload:
             assert payload.name == name
             assert torch.allclose(payload.run(INPUTS)[0], expected, atol=1e-5)

@@ -74,7 +74,7 @@ def test_other_threads_run_while_bytes_move() -> None:
 
 
 def test_layout_is_written_by_threads_at_once(tmp_path: Path, program: Path, cases: Path) -> None:
-    plan = etstream.bundle(program, cases, format="segmented", dry_run=True)
+    plan = etstream.bundle(program, cases, to="segmented", dry_run=True)
     content = np.random.default_rng(0).integers(0, 256, 32 * MIB, np.uint8)
     large = etstream.FilePlan.copy([content, io.BytesIO(content[:1000]), content[:1000]])
     expected = large.source().read()

@@ -22,7 +22,7 @@ from typing import Any
 import etstream
 import numpy
 
-plan: etstream.FilePlan = etstream.bundle(Path("a.pte"), "cases.json", "a.bpte", format="segmented")
+plan: etstream.FilePlan = etstream.bundle(Path("a.pte"), "cases.json", "a.bpte", to="segmented")
 size: int = plan.size + len(plan) + plan.metadata_size
 plan.write(io.BytesIO(), sync=False, progress=lambda done, total: print(done, total))
 source: etstream.Source = etstream.Source.concatenation([b"a", etstream.Source.file("b", offset=3)])[1:]
@@ -71,7 +71,7 @@ etstream.pte(program="a.pte", constants_to="w.ptd", **options | {"dry_run": True
 etstream.pte("a.pte", "b.pte", **options | {"as_of": "1.3", "sync": False})
 changed: etstream.ProgramOptions = {**options, "delegates": "segments"}
 others: list[etstream.FilePlan] = [
-    etstream.bundle("a.pte", "cases.json", **etstream.BundleOptions(format="segmented", hash=False, dry_run=True)),
+    etstream.bundle("a.pte", "cases.json", **etstream.BundleOptions(to="segmented", hash=False, dry_run=True)),
     etstream.ptd({}, **etstream.TensorDataOptions(only="layers.*", dtype="bf16", dry_run=True)),
     etstream.fat_pack({}, **etstream.FatContainerOptions(align=16, dry_run=True)),
     etstream.ptn(b"", **etstream.NativePackageOptions(mutable=["k"], dry_run=True)),
@@ -115,7 +115,7 @@ import etstream
 class Storage:
     def data_ptr(self) -> int: return 0
 
-etstream.bundle("a", "b", "c", format="bp09")
+etstream.bundle("a", "b", "c", to="bp09")
 etstream.FilePlan.copy(b"").write("a", True)
 etstream.Source("a").read("b")
 number: str = etstream.Source("a").size
@@ -136,7 +136,7 @@ etstream.pte("a", segment_alignmnet=16, dry_run=True)
 etstream.pte("a", "b", delegates="nowhere")
 etstream.pte("a", "b", constants_out=True)
 etstream.ProgramOptions(segment_alignmnet=16)
-etstream.bundle("a", "b", "c", **etstream.BundleOptions(format="bp08"), format="bp08")
+etstream.bundle("a", "b", "c", **etstream.BundleOptions(to="bp08"), to="bp08")
 etstream.bundle("a", "b", "c", **etstream.BundleOptions() | {"hsah": True})
 etstream.bundle("a", "b", "c", **etstream.ProgramOptions(keys={}))
 etstream.explain("a", by=b"b")

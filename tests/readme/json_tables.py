@@ -84,7 +84,7 @@ COMMANDS = {
         "inspect shards/w-00001-of-00003.ptd --json",
     ],
     "share": [
-        "share first.pte second.pte --weights shared.ptd --fat shared.fat --least-size 1 --json",
+        "share first.pte second.pte --weights-to shared.ptd --fat shared.fat --least-size 1 --json",
         "share first.pte second.pte --dry-run --json",
         "share first.pte second.pte --dry-run --least-size 1 --split-max-size 1M --json",
     ],

@@ -100,21 +100,21 @@ class Reflink(unittest.TestCase):
         self.grow_model(size)
         for options in ([], ["--no-hash"], ["--no-hash", "--no-sync"]):
             with self.subTest(options=options):
-                bundle = self.bundle("model.bpte", "--format", "segmented", *options)
+                bundle = self.bundle("model.bpte", "--to", "segmented", *options)
                 etstream("verify", bundle)
                 self.assert_shared(bundle, size)
                 with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:
                     copy = Path(elsewhere) / "copy.bpte"
                     etstream(
                         "bundle", self.model, "--cases", self.folder / "cases.json", "-o", copy,
-                        "--format", "segmented", *options,
+                        "--to", "segmented", *options,
                     )  # fmt: skip
                     self.assertEqual(bundle.read_bytes(), copy.read_bytes())
 
     def test_what_is_written_to_the_source_later_does_not_reach_the_bundle(self) -> None:
         size = 4 * MIB + TAIL
         self.grow_model(size)
-        bundle = self.bundle("model.bpte", "--format", "segmented")
+        bundle = self.bundle("model.bpte", "--to", "segmented")
         before = bundle.read_bytes()
         with self.model.open("r+b") as file:
             for place in (0, size // 2, size - 1):
@@ -127,7 +127,7 @@ class Reflink(unittest.TestCase):
     def test_an_extracted_program_shares_its_bundle(self) -> None:
         size = 4 * MIB + TAIL
         self.grow_model(size)
-        bundle = self.bundle("model.bpte", "--format", "segmented")
+        bundle = self.bundle("model.bpte", "--to", "segmented")
         original = self.model.read_bytes()
         self.model.unlink()
         out = self.folder / "out.pte"
@@ -151,7 +151,7 @@ class Reflink(unittest.TestCase):
             for place, mark in marks.items():
                 file.seek(place)
                 file.write(mark)
-        bundle = self.bundle("model.bpte", "--format", "segmented", "--no-hash", "--no-sync")
+        bundle = self.bundle("model.bpte", "--to", "segmented", "--no-hash", "--no-sync")
         self.assertGreater(bundle.stat().st_size, LARGE)
         etstream("extract", bundle, "--program", self.folder / "out.pte")
         with (self.folder / "out.pte").open("rb") as file:
@@ -165,7 +165,7 @@ class Reflink(unittest.TestCase):
         self.grow_model(size)
         command = ("bundle", self.model, "--cases", self.folder / "cases.json", "-o", self.folder / "out.bpte")
         if SHARES:
-            etstream(*command, "--format", "segmented")
+            etstream(*command, "--to", "segmented")
             self.assert_shared(self.folder / "out.bpte", size)
         with self.assertRaisesRegex(RuntimeError, "cannot reserve space for .*: No space left on device"):
             etstream(*command)

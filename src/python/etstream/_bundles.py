@@ -43,7 +43,7 @@ class BundleOptions(WriteOptions, total=False):
     """The options of a bundle.
 
     Keys, besides those of WriteOptions:
-        format: "bp08" is ExecuTorch's own format, byte for byte, of at most 2 GiB; "segmented" has the program and
+        to: "bp08" is ExecuTorch's own format, byte for byte, of at most 2 GiB; "segmented" has the program and
             large tensors behind the metadata, of any size, aligned and hashed.
         hash: whether a segmented bundle has hashes, by which verify() finds damage.
         program_alignment: the alignment of the program in a BP08 file, in bytes, a power of two from 1 to 65536: an
@@ -56,7 +56,7 @@ class BundleOptions(WriteOptions, total=False):
             them by their keys; see ProgramOptions.
     """
 
-    format: Annotated[BundleFormat, "bp08"]
+    to: Annotated[BundleFormat, "bp08"]
     hash: Annotated[bool, True]
     program_alignment: Annotated[int | str, 32]
     unchecked: Annotated[bool, False]
@@ -102,7 +102,7 @@ def planned_bundle(program: SourceLike, cases: TestCases, options: BundleOptions
     return _core.plan_bundle(
         program,
         suites_of(cases),
-        format=options["format"],
+        format=options["to"],
         hash=options["hash"],
         program_alignment=alignment("program_alignment", options["program_alignment"]),
         unchecked=options["unchecked"],

@@ -51,7 +51,7 @@ class SharingOptions(WriteOptions, total=False):
 @keywords_of(SharingOptions)
 def share(
     programs: Mapping[str, SourceLike] | Iterable[str | os.PathLike[str]],
-    weights: OutputLike | None = None,
+    weights_to: OutputLike | None = None,
     *,
     out_dir: str | os.PathLike[str] | None = None,
     fat: OutputLike | None = None,
@@ -66,7 +66,7 @@ def share(
     Args:
         programs: sources of .pte files by name, or paths; a path's name is that of its file without the ending. The
             report and the container have these names.
-        weights: an output: where the .ptd file goes. With split_max_size it is the path that shards are named after:
+        weights_to: an output: where the .ptd file goes. With split_max_size it is the path that shards are named after:
             NAME-00001-of-00003.ptd.
         out_dir: the folder that the programs go to, as NAME.pte; made if it is not there. Names that are paths are
             refused.
@@ -84,10 +84,10 @@ def share(
     with _core.Inputs():
         plan = planned_sharing(_by_name(programs), fat is not None, options)
         files: list[tuple[_core.FilePlan, OutputLike | None]] = []
-        if plan.shards and weights is not None:
-            files += shard_outputs(plan.shards, weights)
+        if plan.shards and weights_to is not None:
+            files += shard_outputs(plan.shards, weights_to)
         elif plan.weights is not None:
-            files.append((plan.weights, weights))
+            files.append((plan.weights, weights_to))
         elif not options["dry_run"]:
             raise InvalidArgumentError("the programs have no weights in common that could be shared")
         if out_dir is not None:

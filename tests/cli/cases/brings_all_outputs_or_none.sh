@@ -30,8 +30,8 @@ try etstream decompile a.fbs --raw-binary -o made -- three.bin made/two.bin
 cat made/three.json made/two.json
 echo '--- a dry run refuses what the run itself would'
 cp model.pte other.pte
-try etstream share model.pte other.pte --weights new.ptd --fat ./new.ptd --dry-run | tail -1
-try etstream share model.pte other.pte --weights new.ptd --out-dir . --dry-run | tail -1
+try etstream share model.pte other.pte --weights-to new.ptd --fat ./new.ptd --dry-run | tail -1
+try etstream share model.pte other.pte --weights-to new.ptd --out-dir . --dry-run | tail -1
 try etstream pte model.pte -o model.pte --dry-run | tail -1
 try etstream pte model.pte --constants-to new.pte -o ./new.pte --dry-run | tail -1
 same() { # COMMAND...: checks that the run and the dry run fail in the same words
@@ -39,16 +39,16 @@ same() { # COMMAND...: checks that the run and the dry run fail in the same word
   etstream "$@" --dry-run >output 2>dry.txt && echo "the dry run found nothing"
   cmp run.txt dry.txt && cat run.txt
 }
-same share model.pte other.pte --weights full --out-dir made
-same share model.pte other.pte --weights w.ptd --out-dir model.pte
-same share model.pte other.pte --weights w.ptd --out-dir none/made
-same share model.pte other.pte --weights w.ptd --fat none/out.fat
-same share model.pte other.pte --weights none/w.ptd --out-dir new
-same share model.pte other.pte --weights w.ptd --out-dir new --max-disk 1K
-same share model.pte model.pte --weights w.ptd --out-dir new
-try etstream share model.pte other.pte --weights ./new/w.ptd --out-dir new/ --dry-run 2>&1 | tail -1
-same share model.pte out.bpte --weights w.ptd --out-dir new
-etstream share model.pte other.pte --least-size 1G --weights w.ptd --out-dir new --dry-run 2>&1 >output
+same share model.pte other.pte --weights-to full --out-dir made
+same share model.pte other.pte --weights-to w.ptd --out-dir model.pte
+same share model.pte other.pte --weights-to w.ptd --out-dir none/made
+same share model.pte other.pte --weights-to w.ptd --fat none/out.fat
+same share model.pte other.pte --weights-to none/w.ptd --out-dir new
+same share model.pte other.pte --weights-to w.ptd --out-dir new --max-disk 1K
+same share model.pte model.pte --weights-to w.ptd --out-dir new
+try etstream share model.pte other.pte --weights-to ./new/w.ptd --out-dir new/ --dry-run 2>&1 | tail -1
+same share model.pte out.bpte --weights-to w.ptd --out-dir new
+etstream share model.pte other.pte --least-size 1G --weights-to w.ptd --out-dir new --dry-run 2>&1 >output
 same pte model.pte -o full
 same pte model.pte -o none/out.pte
 same pte model.pte -o model.pte/out.pte
@@ -61,7 +61,7 @@ same bundle model.pte --cases cases.json -o full
 same convert out.bpte --to segmented -o none/out.bpte
 same fat pack a=model.pte -o full
 same fat pack a=model.pte -o "$(head -c 256 /dev/zero | tr '\0' n)"
-(ulimit -f 4; try etstream share model.pte other.pte --weights w.ptd --out-dir new 2>/dev/null)
+(ulimit -f 4; try etstream share model.pte other.pte --weights-to w.ptd --out-dir new 2>/dev/null)
 ls -A new none made 2>&1
 echo '--- an input that changes while a pipe is full'
 mkfifo pipe

@@ -1,5 +1,5 @@
 etstream bundle model.pte --cases cases.json -o model.bpte --no-sync >/dev/null
-etstream bundle model.pte --cases cases.json -o segmented.bpte --format segmented --no-sync >/dev/null
+etstream bundle model.pte --cases cases.json -o segmented.bpte --to segmented --no-sync >/dev/null
 # The expected outputs, as a device would write them.
 mkdir arm qnn nxp nxp/0 nxp/1
 tail -c 40 scores_0.npy >arm/out-0.bin

@@ -20,22 +20,22 @@ compare() {
 }
 
 bundle -o bp08 >/dev/null
-try bundle --format segmented -o segmented
+try bundle --to segmented -o segmented
 try etstream convert bp08 --to segmented -o converted
 cmp converted segmented && echo "bundled is converted"
 try etstream convert segmented --to bp08 -o back
 cmp back bp08 && echo "there and back"
 try etstream convert segmented --to segmented -o copy
 cmp copy segmented && echo "a copy"
-bundle --format segmented --no-hash -o unhashed >/dev/null
+bundle --to segmented --no-hash -o unhashed >/dev/null
 cmp -s unhashed segmented || echo "without hashes it is another"
 # Packing never gives a bundle with bytes after its end; such a bundle keeps its own layout.
 { cat bp08; head -c 16 /dev/zero; } >other
 etstream convert other --to segmented -o kept >/dev/null
 
 mkfifo fifo
-compare segmented bundle --format segmented
-compare unhashed bundle --format segmented --no-hash
+compare segmented bundle --to segmented
+compare unhashed bundle --to segmented --no-hash
 compare segmented etstream convert bp08 --to segmented
 compare unhashed etstream convert bp08 --to segmented --no-hash
 compare kept etstream convert other --to segmented
@@ -43,7 +43,7 @@ compare bp08 etstream convert segmented --to bp08
 compare other etstream convert kept --to bp08
 compare segmented etstream convert segmented --to segmented
 # A reader that goes away is an error.
-{ bundle --format segmented -o - >&3; echo "exit code $?"; } 3> >(head -c 1000 >start)
+{ bundle --to segmented -o - >&3; echo "exit code $?"; } 3> >(head -c 1000 >start)
 for to in segmented bp08; do
   for from in bp08 segmented; do
     { etstream convert $from --to $to -o - >&3; echo "exit code $?"; } 3> >(head -c 1000 >start)

@@ -33,7 +33,7 @@ try etstream explain model.pte --by all.safetensors
 echo "--- the program in a bundle"
 etstream bundle model.pte --cases cases.json -o model.bpte >/dev/null
 try etstream explain model.bpte --by model.pte
-etstream bundle model.pte --cases cases.json --format segmented -o segmented.bpte >/dev/null
+etstream bundle model.pte --cases cases.json --to segmented -o segmented.bpte >/dev/null
 try etstream explain segmented.bpte --by model.pte | tail -n 2
 etstream pte model.pte --constants-to model.ptd -o thin_model.pte >/dev/null
 etstream bundle thin_model.pte --cases cases.json -o thin.bpte >/dev/null

@@ -1,7 +1,7 @@
 # The message about a file of the wrong kind names its kind and the command that takes it, whatever was expected.
 quietly() { "$@" >output; }
 quietly etstream bundle model.pte --cases cases.json -o bundle.bpte
-quietly etstream bundle model.pte --cases cases.json --format segmented -o segmented.bpte
+quietly etstream bundle model.pte --cases cases.json --to segmented -o segmented.bpte
 quietly etstream pte model.pte --constants-to weights.ptd -o thin.pte
 quietly etstream ptd weights.ptd --to safetensors -o weights.safetensors
 quietly etstream ptd weights.ptd --to pth -o weights.pth

@@ -36,8 +36,8 @@ try etstream bundle model.pte --cases cases.json -o - --json
 try etstream inspect model.pte --format json
 try etstream inspect model.pte --json --html page.html
 try etstream bundle model.pte --cases cases.json -o out.bpte --program-alignment many
-try etstream bundle model.pte --cases cases.json -o out.bpte --format bp8
-try etstream bundle model.pte --cases cases.json -o out.bpte --format 'bp08; '
+try etstream bundle model.pte --cases cases.json -o out.bpte --to bp8
+try etstream bundle model.pte --cases cases.json -o out.bpte --to 'bp08; '
 try etstream extract model.pte --segment first -o out
 try etstream extract model.pte --segment "" -o out
 try etstream verify model.pte --run --atol 1x
@@ -65,7 +65,7 @@ try etstream run --limit 4 G -- python3 export.py
 try etstream run --limit '4 G' python3 -- export.py
 # Options that would do nothing.
 try etstream bundle model.pte --cases cases.json --no-hash -o out.bpte
-try etstream bundle model.pte --cases cases.json --format segmented --as-of 1.0 -o out.bpte
+try etstream bundle model.pte --cases cases.json --to segmented --as-of 1.0 -o out.bpte
 try etstream ptd model.pte --to safetensors --segment-alignment 16 -o out
 try etstream ptd model.pte --to pth --no-dedup -o out
 # Files are swapped, or given in the place of others.

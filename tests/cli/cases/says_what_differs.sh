@@ -7,7 +7,7 @@ printf '\001' | dd of=changed.pte bs=1 seek=5000 conv=notrunc status=none
 try etstream diff aligned.pte changed.pte --ignore-layout
 try etstream diff model.pte changed.pte --json
 etstream bundle model.pte --cases cases.json -o a.bpte >/dev/null
-etstream bundle changed.pte --cases cases.json -o b.bpte --format segmented >/dev/null
+etstream bundle changed.pte --cases cases.json -o b.bpte --to segmented >/dev/null
 try etstream diff a.bpte b.bpte
 # One program can't be read.
 cp a.bpte bad.bpte

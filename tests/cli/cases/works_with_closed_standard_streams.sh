@@ -21,7 +21,7 @@ for to in '-o new.pte' '--constants-to new.ptd -o new.pte'; do
   etstream pte model.pte $to --json >/dev/full
   echo "exit code $?, $(ls -m new.*)"
 done
-etstream share model.pte same=model.pte --weights all.ptd --out-dir made >/dev/full
+etstream share model.pte same=model.pte --weights-to all.ptd --out-dir made >/dev/full
 echo "exit code $?, $(ls -m all.ptd made/*)"
 # A reader that has enough of a report ends it, as it ends other programs.
 for command in inspect 'pte --dry-run'; do

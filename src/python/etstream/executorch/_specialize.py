@@ -215,7 +215,7 @@ def specialize(
     exported_program: ExportedProgram,
     output: str | os.PathLike[str],
     *,
-    weights: str | os.PathLike[str] | None = None,
+    weights_to: str | os.PathLike[str] | None = None,
     align: int | str = 4096,
     sync: bool = True,
     progress: Progress | bool | None = None,
@@ -233,7 +233,7 @@ def specialize(
     Args:
         exported_program: a program of torch.export's, or one in the edge dialect. Recipes may not write to its tensors.
         output: where the container goes; replaced atomically, together with the weights.
-        weights: where to write the .ptd file with the data that several programs share; by default beside the
+        weights_to: where to write the .ptd file with the data that several programs share; by default beside the
             container, with the suffix .ptd, where load_fat() finds it. The file is left as it was if they share
             nothing.
         align: the alignment of payloads in the container, in bytes; a page's size lets each be mapped.
@@ -245,7 +245,7 @@ def specialize(
         InvalidArgumentError: a payload's name is not allowed, there is no recipe, or both outputs are one file.
     """
     output = asked(output)
-    shared_path = str(Path(output).with_suffix(".ptd")) if weights is None else asked(weights)
+    shared_path = str(Path(output).with_suffix(".ptd")) if weights_to is None else asked(weights_to)
     if os.path.abspath(shared_path) == os.path.abspath(output):
         raise InvalidArgumentError(f"the container and its weights are both to be {output!r}")
     with _specialized(exported_program, align, options) as made:
