@@ -124,7 +124,7 @@ void add_changes(CLI::App& command, PteArguments& arguments) {
   add_list(command, "--drop-method", "METHOD", arguments.changes.drop_methods,
            "Leave out this method and its data");
   command.add_flag("--strip-stack-traces", arguments.changes.drop_stack_traces,
-                   "Leave out where in the source instructions come from");
+                   "Leave out the stack traces of the instructions");
   auto* to = add_option(command, "--constants-to", "WEIGHTS.ptd", arguments.constants_to,
                         "Move constants and named data out into this file");
   add_option(command, "--keys", "KEYS.json", arguments.keys,

@@ -32,8 +32,8 @@ void print_use(const OutOfCoreUse& use, const OutOfCoreOptions& options) {
   line("anonymous", use.anonymous, "  at most, all processes together");
   line("resident", use.resident, "  with pages of files, those of the heap among them");
   line("spilled", use.spilled,
-       text("  at a time, {} in all, of {} and more", counted(use.blocks, "block"),
-            readable_size(options.from)));
+       text("  in the heap's file at once, at most; {} in all, each of at least {}",
+            counted(use.blocks, "block"), readable_size(options.from)));
   complain("  {:10} {:>10}  in one process at most\n", "mappings", use.mappings);
   if (use.paged_out != 0)
     line("paged out", use.paged_out, text("  over the limit of {}", readable_size(options.limit)));
