@@ -16,7 +16,7 @@
 #include <string>
 
 #include "etstream/result.h"
-#include "memory/heap/statistics.h"
+#include "memory/heap/statistics_posix.h"
 
 namespace etstream::heap {
 

@@ -12,10 +12,9 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "memory/heap/environment.h"
 #include "memory/heap/heap_posix.h"
-#include "memory/heap/shared_tree_use_linux.h"
-#include "memory/heap/spill_folder.h"
+#include "memory/heap/shared_heap_linux.h"
+#include "memory/heap/statistics_posix.h"
 #include "memory/process/command.h"
 #include "memory/process/process_figures.h"
 #include "memory/process/process_watch.h"

@@ -17,14 +17,11 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "memory/heap/environment.h"
 #include "memory/heap/heap_posix.h"
-#include "memory/heap/in_use_posix.h"
-#include "memory/heap/malloc_rules.h"
-#include "memory/heap/pages.h"
-#include "memory/heap/python_arenas_posix.h"
-#include "memory/heap/report_use_posix.h"
+#include "memory/heap/malloc_rules_posix.h"
 #include "memory/heap/say.h"
+#include "memory/heap/spill_file.h"
+#include "memory/heap/statistics_posix.h"
 
 namespace etstream::heap {
 

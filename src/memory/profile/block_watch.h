@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "etstream/profile.h"
-#include "memory/heap/statistics.h"
+#include "memory/heap/statistics_posix.h"
 #include "memory/process/process_watch.h"
 
 namespace etstream {

@@ -14,7 +14,7 @@
 #include "core/io/descriptor_posix.h"
 #include "etstream/profile.h"
 #include "etstream/profiled_phase.h"
-#include "memory/heap/shared_tree_use_linux.h"
+#include "memory/heap/shared_heap_linux.h"
 #include "memory/process/cgroup_memory.h"
 #include "memory/process/command.h"
 #include "memory/process/process_figures.h"

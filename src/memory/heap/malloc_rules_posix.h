@@ -2,7 +2,17 @@
 //
 // malloc and its kin. Large blocks come from the heap, and all others from the functions that were there
 // before.
+//
+// CPython's small objects lie in arenas of 256 KiB or 1 MiB that it maps itself, so that malloc never sees
+// them. Its C API lets them come from elsewhere (PyObject_SetArenaAllocator, since 3.4).
+//
+// The counts of this process's heap, where a process above reads them: one that runs `etstream run --report`
+// or `etstream profile`.
 #pragma once
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,6 +22,7 @@
 #include <limits>
 
 #include "memory/heap/heap_posix.h"
+#include "memory/heap/statistics_posix.h"
 
 namespace etstream::heap {
 
@@ -130,5 +141,52 @@ struct MallocRules {
     return nullptr;
   }
 };
+
+/// PyObjectArenaAllocator of CPython's C API.
+struct ArenaAllocator {
+  void* context = nullptr;
+  void* (*allocate)(void* context, std::size_t size) = nullptr;
+  void (*release)(void* context, void* arena, std::size_t size) = nullptr;
+};
+
+/// The arenas that Python has without the heap.
+inline constinit ArenaAllocator python_arenas{};
+
+/// Makes new arenas blocks of the heap while they are large, if this is a process of Python's. Older arenas
+/// stay. Call it before Python begins, or with the GIL held. Once is enough.
+inline void serve_arenas() noexcept {
+  if (python_arenas.allocate != nullptr) return;
+  using Access = void (*)(ArenaAllocator*);
+  const auto get = reinterpret_cast<Access>(::dlsym(RTLD_DEFAULT, "PyObject_GetArenaAllocator"));
+  const auto set = reinterpret_cast<Access>(::dlsym(RTLD_DEFAULT, "PyObject_SetArenaAllocator"));
+  if (get == nullptr || set == nullptr) return;
+  get(&python_arenas);
+  ArenaAllocator ours;
+  ours.allocate = [](void* /*context*/, std::size_t size) -> void* {
+    if (HeapBlocks::is_large(size) && the_heap.serves(size, kGranule)) {
+      if (void* const arena = the_heap.allocate(size, kGranule, false)) return arena;
+    }
+    return python_arenas.allocate(python_arenas.context, size);
+  };
+  ours.release = [](void* /*context*/, void* arena, std::size_t size) {
+    if (the_heap.owns(arena)) {
+      the_heap.release(arena);
+    } else {
+      python_arenas.release(python_arenas.context, arena, size);
+    }
+  };
+  set(&ours);
+}
+
+/// Puts the heap's counts into the memory that the environment names, if it names some.
+inline void report_use() noexcept {
+  const int file = open_tree_use();
+  if (file < 0) return;
+  void* const shared = ::mmap(nullptr, sizeof(TreeUse), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ::close(file);
+  if (shared == MAP_FAILED) return;
+  TreeUse& tree = *static_cast<TreeUse*>(shared);
+  if (ProcessUse* const use = tree.place_of(::getpid())) the_heap.report_to(*use, tree.large);
+}
 
 }  // namespace etstream::heap

@@ -1,15 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The counts of the heaps in a tree of processes, in memory that they share with the process that started
-// them.
+// them, and the environment variables by which `etstream run` configures the library that it has loaded
+// before others.
 #pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 
 namespace etstream::heap {
+
+// Sizes in them are decimal numbers of bytes.
+inline constexpr const char* kFolderVariable = "ETSTREAM_HEAP_FOLDER";
+inline constexpr const char* kLimitVariable = "ETSTREAM_HEAP_LIMIT";
+inline constexpr const char* kFromVariable = "ETSTREAM_HEAP_FROM";
+/// A file that holds a TreeUse.
+inline constexpr const char* kReportVariable = "ETSTREAM_HEAP_REPORT";
+
+/// The default is so small because ExecuTorch's partitioners keep, for each node of a graph, the set of all
+/// nodes that depend on it: tens of KiB each, hundreds of MiB together.
+inline constexpr std::uint64_t kDefaultFrom = 16 << 10;
 
 /// The counts of a process, in bytes unless noted. A new one is all zeros. After exec, the new program
 /// continues the counts of the one before it.
@@ -106,5 +123,17 @@ struct TreeUse {
     return &places[at];
   }
 };
+
+/// Opens the file that the environment names. Returns -1 if there is none, or if it has another size: another
+/// version of etstream made it.
+[[nodiscard]] inline int open_tree_use() noexcept {
+  const char* const path = std::getenv(kReportVariable);
+  const int file = path != nullptr ? ::open(path, O_RDWR | O_CLOEXEC) : -1;
+  if (file < 0) return -1;
+  struct ::stat found {};
+  if (::fstat(file, &found) == 0 && found.st_size == sizeof(TreeUse)) return file;
+  ::close(file);
+  return -1;
+}
 
 }  // namespace etstream::heap
