@@ -8,7 +8,7 @@
 #include "core/base/try.h"
 #include "etstream/packed_file.h"
 #include "flatbuffer/json/json_reader.h"
-#include "formats/segments/expected_kind.h"
+#include "formats/segments/file_kind.h"
 
 namespace etstream {
 namespace {

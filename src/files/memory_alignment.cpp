@@ -8,7 +8,6 @@
 #include "files/any_file.h"
 #include "formats/pte/program_model.h"
 #include "formats/segments/data_segments.h"
-#include "formats/segments/extended_header.h"
 
 namespace etstream {
 namespace {

@@ -17,7 +17,7 @@
 #include "files/weight_paths.h"
 #include "formats/checkpoint/weight_sets.h"
 #include "formats/pte/load_verify.h"
-#include "formats/segments/expected_kind.h"
+#include "formats/segments/file_kind.h"
 #include "formats/torch/torch_file.h"
 
 namespace etstream {

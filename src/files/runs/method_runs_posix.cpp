@@ -15,7 +15,7 @@
 #include "files/runs/run_task.h"
 #include "files/runs/unnamed_file_posix.h"
 #include "formats/pte/program_model.h"
-#include "formats/segments/expected_kind.h"
+#include "formats/segments/file_kind.h"
 #include "worker_generated.h"
 
 namespace etstream {

@@ -18,7 +18,7 @@
 #include "etstream/result.h"
 #include "flatbuffer/table_reader.h"
 #include "formats/bpte/segmented_bundle.h"
-#include "formats/segments/extended_header.h"
+#include "formats/segments/data_segments.h"
 #include "segmented_bundle_fields_generated.h"
 
 namespace etstream {

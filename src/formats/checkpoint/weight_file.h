@@ -12,7 +12,7 @@
 #include "etstream/file_kind.h"
 #include "etstream/result.h"
 #include "formats/gguf/gguf.h"
-#include "formats/segments/expected_kind.h"
+#include "formats/segments/file_kind.h"
 
 namespace etstream {
 

@@ -11,7 +11,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/paged_reader.h"
-#include "formats/segments/expected_kind.h"
+#include "formats/segments/file_kind.h"
 #include "formats/tensor/dimensions.h"
 
 namespace etstream {

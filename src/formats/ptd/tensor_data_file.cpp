@@ -16,7 +16,7 @@
 #include "flatbuffer/table_reader.h"
 #include "formats/ptd/tensor_data_header.h"
 #include "formats/segments/data_segments.h"
-#include "formats/segments/expected_kind.h"
+#include "formats/segments/file_kind.h"
 #include "formats/segments/tensor_shape.h"
 
 namespace etstream {

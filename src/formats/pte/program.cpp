@@ -8,8 +8,7 @@
 #include "core/io/file_budget.h"
 #include "formats/pte/program_model.h"
 #include "formats/segments/data_segments.h"
-#include "formats/segments/expected_kind.h"
-#include "formats/segments/extended_header.h"
+#include "formats/segments/file_kind.h"
 
 namespace etstream {
 namespace {

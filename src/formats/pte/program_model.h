@@ -20,7 +20,7 @@
 #include "etstream/program.h"
 #include "flatbuffer/flatbuffer_view.h"
 #include "formats/pte/program_views.h"
-#include "formats/segments/extended_header.h"
+#include "formats/segments/data_segments.h"
 
 namespace etstream::pte {
 

@@ -25,7 +25,7 @@
 #include "core/layout/same_bytes.h"
 #include "formats/ptn/package_members.h"
 #include "formats/safetensors/safetensors.h"
-#include "formats/segments/expected_kind.h"
+#include "formats/segments/file_kind.h"
 #include "formats/zip/zip.h"
 
 namespace etstream {

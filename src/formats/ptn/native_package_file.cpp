@@ -12,7 +12,7 @@
 #include "flatbuffer/json/json_reader.h"
 #include "formats/ptn/package_members.h"
 #include "formats/safetensors/safetensors.h"
-#include "formats/segments/expected_kind.h"
+#include "formats/segments/file_kind.h"
 #include "formats/zip/zip.h"
 
 namespace etstream {

@@ -9,9 +9,18 @@
 #include "etstream/findings.h"
 #include "etstream/tensor_layout.h"
 #include "flatbuffer/table_reader.h"
-#include "formats/segments/shared_fields.h"
 
 namespace etstream {
+
+/// The fields of a tensor's shape.
+struct ShapeFields {
+  template <class Table>
+  ShapeFields(const Table& table)  // NOLINT: converts
+      : scalar_type(table.scalar_type), sizes(table.sizes), dim_order(table.dim_order) {}
+  BoundField scalar_type;
+  BoundField sizes;
+  BoundField dim_order;
+};
 
 /// Reads the layout from such a table, whose fields are bound. Errors: those of FlatbufferView.
 [[nodiscard]] Result<TensorLayout> read_tensor_layout(const TableReader& tensor, const ShapeFields& fields);

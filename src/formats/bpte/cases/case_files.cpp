@@ -18,7 +18,7 @@
 #include "etstream/file_kind.h"
 #include "flatbuffer/json/json_reader.h"
 #include "formats/safetensors/safetensors.h"
-#include "formats/segments/expected_kind.h"
+#include "formats/segments/file_kind.h"
 #include "formats/tensor/dimensions.h"
 #include "formats/tensor/npy.h"
 

@@ -7,7 +7,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "flatbuffer/json/json_reader.h"
-#include "formats/segments/expected_kind.h"
+#include "formats/segments/file_kind.h"
 
 namespace etstream {
 namespace {

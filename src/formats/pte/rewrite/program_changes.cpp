@@ -15,7 +15,7 @@
 #include "formats/pte/rewrite/external_data.h"
 #include "formats/pte/rewrite/named_data.h"
 #include "formats/pte/rewrite/program_plan.h"
-#include "formats/segments/expected_kind.h"
+#include "formats/segments/file_kind.h"
 
 namespace etstream {
 

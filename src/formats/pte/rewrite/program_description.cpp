@@ -10,7 +10,7 @@
 #include "formats/pte/rewrite/editable_program.h"
 #include "formats/pte/rewrite/payload_extraction.h"
 #include "formats/pte/rewrite/program_plan.h"
-#include "formats/segments/expected_kind.h"
+#include "formats/segments/file_kind.h"
 
 namespace etstream {
 namespace {

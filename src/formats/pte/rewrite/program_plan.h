@@ -11,7 +11,7 @@
 #include "etstream/result.h"
 #include "etstream/writer_version.h"
 #include "formats/pte/rewrite/editable_program.h"
-#include "formats/segments/extended_header.h"
+#include "formats/segments/data_segments.h"
 
 namespace etstream {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Errors about a file of another kind than the expected one name its kind.
-#include "formats/segments/expected_kind.h"
+#include "formats/segments/file_kind.h"
 
 #include <doctest/doctest.h>
 

@@ -11,7 +11,6 @@
 #include "file_bytes.h"
 #include "formats/pte/program_model.h"
 #include "formats/segments/data_segments.h"
-#include "formats/segments/extended_header.h"
 #include "program_generated.h"
 #include "test_errors.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Errors about files of other tools name their format, whatever was expected.
-#include "formats/segments/foreign_file.h"
+#include "formats/segments/file_kind.h"
 
 #include <doctest/doctest.h>
 
@@ -16,7 +16,7 @@
 #include "etstream/tensor_data_file.h"
 #include "formats/gguf/gguf.h"
 #include "formats/safetensors/safetensors.h"
-#include "formats/segments/known_kind.h"
+#include "formats/segments/file_kind.h"
 #include "test_errors.h"
 #include "test_sources.h"
 
