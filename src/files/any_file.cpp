@@ -6,7 +6,7 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "core/io/packed_storage.h"
+#include "core/io/packed_file.h"
 #include "formats/gguf/gguf.h"
 #include "formats/safetensors/safetensors.h"
 #include "formats/tensor/dimensions.h"
@@ -70,7 +70,7 @@ Result<AnyFile> open_any(const ByteSource& file, FileKind kind) {
     case FileKind::kNativePackage:
       return as_any(NativePackageFile::open(file));
     case FileKind::kUpdate:
-      return packed::needs_base(ErrorCode::kUnsupported, file.name());
+      return needs_base(ErrorCode::kUnsupported, file.name());
   }
   std::abort();
 }

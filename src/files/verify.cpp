@@ -10,7 +10,7 @@
 #include "core/base/findings.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "core/io/temporary_names_posix.h"
+#include "core/io/temporary_posix.h"
 #include "etstream/packed_file.h"
 #include "etstream/runtime_checks.h"
 #include "files/any_file.h"

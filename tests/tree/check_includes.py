@@ -41,6 +41,7 @@ OUTSIDE = {
 }
 HEADER_ONLY = {
     "export": "core/base",
+    "input_record": "core/io",
     "result": "core/base",
     "version": "core/base",
     "checkpoint_tensor": "formats/tensor",

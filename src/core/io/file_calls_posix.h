@@ -2,10 +2,13 @@
 //
 // Calls that differ between Linux and macOS. Unless a comment says otherwise they return 0, or -1 with errno
 // set, and a signal may interrupt them (EINTR).
+// The errors that say that a call is one that object stores, FUSE and network mounts lack are decided here
+// too.
 #pragma once
 
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <ctime>
 
@@ -49,6 +52,47 @@ struct FileTimes {
 
 [[nodiscard]] inline FileIdentity file_identity(const struct stat& found) noexcept {
   return {static_cast<std::uint64_t>(found.st_dev), static_cast<std::uint64_t>(found.st_ino)};
+}
+
+/// A call that a mount may lack.
+enum class MountCall {
+  kCreate,
+  kChangeOwner,
+  kChangeMode,
+  kReserve,
+  kPushOut,
+  kSync,
+  kSyncFolder,
+  kRename,
+};
+
+/// Returns whether errno's value `error`, of this call, says that the mount can't do such a thing, rather
+/// than that it failed. An error of the disk (EIO), a full one and a folder that may not be written never do.
+[[nodiscard]] inline bool mount_lacks(MountCall call, int error) noexcept {
+  if (error == ENOSYS || error == EOPNOTSUPP) return true;
+#if ENOTSUP != EOPNOTSUPP
+  if (error == ENOTSUP) return true;
+#endif
+  switch (call) {
+    case MountCall::kReserve:
+      return false;
+    case MountCall::kPushOut:
+      return error == EINVAL;
+    // On a change of owner, EPERM may also mean that this process may not give files away, and EINVAL that a
+    // container does not know the owner.
+    case MountCall::kCreate:
+    case MountCall::kChangeMode:
+    case MountCall::kChangeOwner:
+      return error == EPERM || error == EINVAL;
+    case MountCall::kSync:
+    case MountCall::kSyncFolder:
+      return error == EINVAL || error == EROFS;
+    case MountCall::kRename:
+      // EXDEV: a folder of a lower layer of an overlay. EBUSY: a file that is mounted by itself, as in
+      // containers.
+      return error == EPERM || error == EINVAL || error == EXDEV || error == EBUSY;
+  }
+  return false;
 }
 
 }  // namespace etstream

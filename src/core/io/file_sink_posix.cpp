@@ -19,7 +19,6 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/file_calls_posix.h"
-#include "core/io/mount_calls.h"
 #include "core/io/temporary_posix.h"
 #include "core/io/transfer.h"
 #include "etstream/input_record.h"

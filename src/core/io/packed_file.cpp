@@ -1,24 +1,237 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/packed_file.h"
+//
+// The original bytes of a packed file: at any place, what its parts say of them, and from its first byte to
+// its last as they come.
+#include "core/io/packed_file.h"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/base/content_hash.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "core/io/packed_storage.h"
+#include "core/io/ordered_workers.h"
 #include "core/io/read_pieces.h"
 #include "core/packed/packed_checks.h"
 #include "core/packed/packed_format.h"
 #include "core/packed/piece_coder.h"
+#include "etstream/packed_file.h"
 
 namespace etstream::packed {
 namespace {
+
+/// The size from which on a read is worth the start of threads.
+constexpr std::size_t kLeastLargeRead = std::size_t{4} << 20;
+
+PackedSummary summary_of(const ByteSource& file, const Footer& footer) noexcept {
+  return {file.size(), footer.original_size, footer.piece_count, footer.content_hash};
+}
+
+/// A piece as it lies in the file, with room for the largest.
+struct StoredPiece {
+  std::unique_ptr<std::byte[]> bytes = std::make_unique_for_overwrite<std::byte[]>(kMostCoded);
+  std::uint64_t offset = 0;  // of its frames in the file
+  PieceHeader header;
+  std::span<const std::byte> coded;
+  std::span<std::byte> original;  // where it is decoded to
+  Result<void> result;
+};
+
+/// The memory that a thread decodes with.
+struct Decoder {
+  PieceDecoder pieces;
+  StoredPiece piece;
+};
+
+/// Counts as a storage of its own, of as many bytes as it has unpacked, so it is no DerivedStorage.
+class PackedStorage final : public ByteStorage {
+ public:
+  /// `file` has been checked, but for its pieces.
+  PackedStorage(ByteSource file, const Footer& footer) : file_(std::move(file)), footer_(footer) {}
+
+  std::uint64_t size() const noexcept override { return footer_.original_size; }
+  std::string name() const override { return file_.name(); }
+  Result<void> check_unchanged() const override { return file_.check_unchanged(); }
+  bool lies_in(const FileIdentity& file) const override { return file_.lies_in(file); }
+
+  Result<int> open_descriptor() const override {
+    return error_in(ErrorCode::kUnsupported, file_.name(), "is packed, so its original bytes lie in no file");
+  }
+
+  [[nodiscard]] PackedSummary summary() const noexcept { return summary_of(file_, footer_); }
+
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    while (!out.empty()) {
+      const std::uint64_t index = offset / kPieceSize;
+      const std::size_t begin = offset % kPieceSize;
+      const std::size_t size = piece_size(index, footer_.original_size);
+      std::span<std::byte> part = out.first(std::min(out.size(), size - begin));
+      if (part.size() == size) {
+        const bool is_to_end = offset + out.size() == footer_.original_size;
+        part = is_to_end ? out : out.first(out.size() - out.size() % kPieceSize);
+        ETSTREAM_TRY(decode_pieces(index, part));
+      } else {
+        ETSTREAM_ASSIGN(const auto piece, kept(index, size));
+        std::copy_n(piece->begin() + static_cast<std::ptrdiff_t>(begin), part.size(), part.begin());
+      }
+      offset += part.size();
+      out = out.subspan(part.size());
+    }
+    return {};
+  }
+
+ private:
+  using Bytes = std::shared_ptr<const std::vector<std::byte>>;
+  struct Kept {
+    std::uint64_t index = 0;
+    Bytes bytes;
+    std::uint64_t used = 0;  // when, in reads
+  };
+
+  [[nodiscard]] Result<void> finish(const StoredPiece& piece) const {
+    if (piece.result) return {};
+    const Error& reason = piece.result.error();
+    return unexpected(reason.code, {file_.name(), piece.offset}, "{}", reason.message);
+  }
+
+  /// Reads where pieces from `index` on begin, and where the last of them ends.
+  Result<void> read_offsets(std::uint64_t index, std::span<std::uint64_t> out) const {
+    const std::uint64_t entry = footer_.table_offset + sizeof(FrameStart) + index * sizeof(out[0]);
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), footer_.piece_count - index));
+    ETSTREAM_TRY(file_.read_at(entry, std::as_writable_bytes(out.first(n))));
+    if (n < out.size()) out.back() = footer_.table_offset;
+    return {};
+  }
+
+  /// Reads the whole piece from ends[0] to ends[1], which is to be decoded to `out`.
+  Result<void> read(std::span<const std::uint64_t, 2> ends, std::span<std::byte> out,
+                    StoredPiece& piece) const {
+    // The offsets were checked, but the file may have changed.
+    if (ends[0] > ends[1] || ends[1] - ends[0] < sizeof(PieceHeader) || ends[1] - ends[0] > kMostCoded) {
+      return unexpected(ErrorCode::kCorrupt, {file_.name(), footer_.table_offset},
+                        "offsets as they were, found others");
+    }
+    const std::span bytes(piece.bytes.get(), static_cast<std::size_t>(ends[1] - ends[0]));
+    ETSTREAM_TRY(file_.read_at(ends[0], bytes));
+    file_.drop_pages(ends[0], bytes.size());
+    PieceHeader header;
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    ETSTREAM_TRY(check(header, kWhole, file_.name(), ends[0]));
+    piece.coded = bytes.subspan(sizeof(header));
+    if (header.original_size != out.size() || header.coded_size != piece.coded.size()) {
+      return unexpected(ErrorCode::kCorrupt, {file_.name(), ends[0]},
+                        "a piece of {} bytes, coded as {}, found one of {}, coded as {}", out.size(),
+                        piece.coded.size(), header.original_size, header.coded_size);
+    }
+    piece.offset = ends[0] + sizeof(header);
+    piece.header = header;
+    piece.original = out;
+    return {};
+  }
+
+  /// Decodes whole pieces from `index` on. Several threads decode a large read, but of one reader at a time,
+  /// which bounds the memory.
+  Result<void> decode_pieces(std::uint64_t index, std::span<std::byte> out) const {
+    if (out.size() >= kLeastLargeRead) {
+      const std::unique_lock only(large_read_, std::try_to_lock);
+      if (only) return decode_side_by_side(index, out);
+    }
+    for (; !out.empty(); ++index) {
+      const auto piece = out.first(std::min<std::size_t>(out.size(), kPieceSize));
+      ETSTREAM_TRY(decode(index, piece));
+      out = out.subspan(piece.size());
+    }
+    return {};
+  }
+
+  /// This thread reads the pieces, while others decode those before.
+  Result<void> decode_side_by_side(std::uint64_t index, std::span<std::byte> out) const {
+    OrderedWorkers<StoredPiece> workers(threads_for(0), [] {
+      return [decoder = std::make_shared<PieceDecoder>()](StoredPiece& piece) {
+        piece.result = decoder->decode(piece.header, piece.coded, piece.original);
+      };
+    });
+    const auto finish_piece = [this](const StoredPiece& piece) { return finish(piece); };
+    std::array<std::uint64_t, 65> offsets{};
+    for (std::size_t i = 0; !out.empty(); ++i, ++index) {
+      i %= offsets.size() - 1;
+      if (i == 0) {
+        const std::size_t left = (out.size() + kPieceSize - 1) / kPieceSize;
+        ETSTREAM_TRY(read_offsets(index, std::span(offsets).first(std::min(offsets.size(), left + 1))));
+      }
+      ETSTREAM_ASSIGN(StoredPiece* const piece, workers.next(finish_piece));
+      const auto part = out.first(std::min<std::size_t>(out.size(), kPieceSize));
+      ETSTREAM_TRY(read(std::span(offsets).subspan(i).first<2>(), part, *piece));
+      workers.submit();
+      out = out.subspan(part.size());
+    }
+    return workers.finish_all(finish_piece);
+  }
+
+  /// Decodes a whole piece.
+  Result<void> decode(std::uint64_t index, std::span<std::byte> out) const {
+    auto decoder = take_decoder();
+    StoredPiece& piece = decoder->piece;
+    std::array<std::uint64_t, 2> ends{};
+    ETSTREAM_TRY(read_offsets(index, ends));
+    ETSTREAM_TRY(read(ends, out, piece));
+    piece.result = decoder->pieces.decode(piece.header, piece.coded, piece.original);
+    ETSTREAM_TRY(finish(piece));
+    const std::lock_guard lock(mutex_);
+    decoders_.push_back(std::move(decoder));
+    return {};
+  }
+
+  std::unique_ptr<Decoder> take_decoder() const {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!decoders_.empty()) {
+        auto out = std::move(decoders_.back());
+        decoders_.pop_back();
+        return out;
+      }
+    }
+    return std::make_unique<Decoder>();
+  }
+
+  /// Returns a piece that is kept for the next reads, as readers of metadata go back and forth.
+  Result<Bytes> kept(std::uint64_t index, std::size_t size) const {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = std::ranges::find_if(
+          kept_, [&](const Kept& each) { return each.bytes != nullptr && each.index == index; });
+      if (found != kept_.end()) {
+        found->used = ++reads_;
+        return found->bytes;
+      }
+    }
+    auto piece = std::make_shared<std::vector<std::byte>>(size);
+    ETSTREAM_TRY(decode(index, *piece));
+    const std::lock_guard lock(mutex_);
+    *std::ranges::min_element(kept_, {}, &Kept::used) = {index, piece, ++reads_};
+    return Bytes(std::move(piece));
+  }
+
+  const ByteSource file_;
+  const Footer footer_;
+  mutable std::mutex large_read_;
+  mutable std::mutex mutex_;  // guards what follows
+  mutable std::vector<std::unique_ptr<Decoder>> decoders_;
+  mutable std::array<Kept, 4> kept_;
+  mutable std::uint64_t reads_ = 0;
+};
+
+/// Returns the original bytes of `file`, of which all has been checked but its pieces.
+ByteSource original_bytes(ByteSource file, const Footer& footer) {
+  return ByteSource(std::make_shared<PackedStorage>(std::move(file), footer));
+}
 
 template <class T>
 Result<void> read_structure(const ByteSource& file, std::uint64_t offset, T& out) {
@@ -115,10 +328,225 @@ Result<void> add_piece(const std::string& name, std::uint64_t original_size, Upd
   return {};
 }
 
+/// A piece before and after it is decoded. Workers allocate nothing, see OrderedWorkers.
+struct CodedPiece {
+  std::uint64_t offset = 0;  // of its frames in the packed file
+  PieceHeader header;
+  std::unique_ptr<std::byte[]> coded_bytes = std::make_unique_for_overwrite<std::byte[]>(kMostCoded);
+  std::unique_ptr<std::byte[]> original_bytes = std::make_unique_for_overwrite<std::byte[]>(kPieceSize);
+  std::span<std::byte> coded;
+  std::span<std::byte> original;
+  std::vector<Run> runs;  // of an update
+  std::uint32_t sparse_planes = 0;
+  std::vector<std::byte> window;  // of the base
+  Result<void> result;
+};
+
+class Unpacker {
+ public:
+  Unpacker(const ReadBytes& read, const std::string& name, Sink& sink, const PackOptions& options,
+           const std::optional<ByteSource>& base)
+      : read_(read), name_(name), sink_(sink), base_(base), workers_(threads_for(options.threads), [] {
+          return [decoder = std::make_shared<PieceDecoder>()](CodedPiece& piece) {
+            piece.result = piece.runs.empty()
+                               ? decoder->decode(piece.header, piece.coded, piece.original)
+                               : decoder->decode_update(piece.header, piece.sparse_planes, piece.runs,
+                                                        piece.window, piece.coded, piece.original);
+          };
+        }) {}
+
+  Result<void> run() {
+    FileHeader header;
+    ETSTREAM_TRY(read_structure(header));
+    ETSTREAM_TRY(check(header, name_));
+    kind_ = header.kind;
+    if (kind_ == kUpdate) {
+      BaseHeader base;
+      ETSTREAM_TRY(read_structure(base));
+      ETSTREAM_TRY(check_base(base));
+      for (ContentHasher* const hash : {&table_hash_, &found_hash_}) hash->update(bytes_of(base));
+    } else if (base_) {
+      return error_in(ErrorCode::kInvalidArgument, name_, "is no update, and is restored without {}",
+                      quote(base_->name()));
+    }
+    ETSTREAM_TRY(pass_over(sizeof(FrameStart) + header.frame.size - position_));
+    while (true) {
+      PieceHeader piece;
+      const std::uint64_t offset = position_;
+      ETSTREAM_TRY(read_structure(piece));
+      // The table has there its first offset, which is the size of the file's header, or the hash of nothing.
+      if (piece.identifier != PieceHeader().identifier) return finish(piece, offset);
+      ETSTREAM_TRY(check(piece, kind_, name_, offset));
+      ETSTREAM_TRY(take(piece, offset));
+    }
+  }
+
+ private:
+  template <class T>
+  Result<void> read_structure(T& out) {
+    return read(std::as_writable_bytes(std::span(&out, 1)));
+  }
+
+  Result<void> read(std::span<std::byte> out) {
+    ETSTREAM_ASSIGN(const std::size_t n, read_(out));
+    position_ += n;
+    if (n == out.size()) return {};
+    return unexpected(ErrorCode::kCorrupt, {name_, position_}, "{} bytes more, found the end of the file",
+                      out.size() - n);
+  }
+
+  Result<void> pass_over(std::uint64_t size) {
+    std::array<std::byte, 512> ignored{};
+    for (; size > 0; size -= std::min<std::uint64_t>(size, ignored.size())) {
+      ETSTREAM_TRY(read(std::span(ignored).first(std::min<std::uint64_t>(size, ignored.size()))));
+    }
+    return {};
+  }
+
+  /// Checks that the base is the one that the update was made from.
+  Result<void> check_base(const BaseHeader& right) {
+    if (!base_) return needs_base(ErrorCode::kInvalidArgument, name_);
+    const auto differs = [&](const std::string& expected, const std::string& found) {
+      return error_in(ErrorCode::kInvalidArgument, base_->name(),
+                      "is not the file that {} was made from: expected {}, found {}", quote(name_), expected,
+                      found);
+    };
+    if (base_->size() != right.size) {
+      return differs(counted(right.size, "byte"), counted(base_->size(), "byte"));
+    }
+    ETSTREAM_ASSIGN(const ContentHash hash, hash_of(*base_));
+    if (hash == right.hash) return {};
+    return differs("the hash " + hex(right.hash), hex(hash));
+  }
+
+  /// Reads the runs of a piece of an update, and what these take from the base.
+  Result<void> read_runs(CodedPiece& piece, std::uint64_t offset) {
+    RunsHeader header;
+    ETSTREAM_TRY(read_structure(header));
+    piece.runs.resize(run_count(piece.header));
+    ETSTREAM_TRY(read(std::as_writable_bytes(std::span(piece.runs))));
+    ETSTREAM_TRY(check(piece.header, header, piece.runs, base_->size(), name_, offset));
+    piece.sparse_planes = header.sparse_planes;
+    piece.window.resize(header.window_size);
+    ETSTREAM_TRY(base_->read_at(header.window_offset, piece.window));
+    auto left = piece.original;
+    for (const Run& run : piece.runs) {
+      if (run.method != kNew) ETSTREAM_TRY(base_->read_at(run.base_offset, left.first(run.size)));
+      left = left.subspan(run.size);
+    }
+    return {};
+  }
+
+  Result<void> take(const PieceHeader& header, std::uint64_t offset) {
+    if (original_size_ % kPieceSize != 0 || count_ == kMostPieces) {
+      return unexpected(ErrorCode::kCorrupt, {name_, offset}, "the table after piece {}, found another piece",
+                        count_);
+    }
+    table_hash_.update(bytes_of(offset));
+    ++count_;
+    original_size_ += header.original_size;
+    ETSTREAM_ASSIGN(CodedPiece* const piece,
+                    workers_.next([this](const CodedPiece& each) { return write(each); }));
+    piece->header = header;
+    piece->original = {piece->original_bytes.get(), header.original_size};
+    if (kind_ == kUpdate) ETSTREAM_TRY(read_runs(*piece, offset));
+    piece->offset = position_;
+    piece->coded = {piece->coded_bytes.get(), header.coded_size};
+    ETSTREAM_TRY(read(piece->coded));
+    workers_.submit();
+    return {};
+  }
+
+  Result<void> write(const CodedPiece& piece) {
+    if (!piece.result) {
+      return unexpected(piece.result.error().code, {name_, piece.offset}, "{}", piece.result.error().message);
+    }
+    hash_.update(piece.original);
+    return sink_.append(ByteSource::memory(piece.original));
+  }
+
+  /// Reads the table, whose first bytes are in `begin`, and checks it.
+  Result<void> finish(const PieceHeader& begin, std::uint64_t offset) {
+    ETSTREAM_TRY(workers_.finish_all([this](const CodedPiece& each) { return write(each); }));
+    if (begin.frame.magic != kSkippable || begin.frame.size != table_size(count_)) {
+      return unexpected(ErrorCode::kCorrupt, {name_, offset},
+                        "a piece, or the table of {} in a skippable frame of {} bytes, found neither",
+                        counted(count_, "piece"), table_size(count_));
+    }
+    // The offsets must be those of the pieces, so their hash must be the same.
+    Footer footer;
+    std::vector<std::byte> bytes(std::size_t{64} << 10);
+    const auto known = bytes_of(begin).subspan(sizeof(FrameStart));
+    std::copy(known.begin(), known.end(), bytes.begin());
+    std::size_t there = known.size();
+    for (std::uint64_t left = table_size(count_) - there; left > 0;) {
+      const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(left, bytes.size() - there));
+      ETSTREAM_TRY(read(std::span(bytes).subspan(there, n)));
+      there += n;
+      left -= n;
+      // The footer, which comes last, may be in two of these parts.
+      const std::size_t offsets = there - std::min(there, sizeof(footer));
+      found_hash_.update(std::span(bytes).first(offsets));
+      std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offsets), there - offsets, bytes.begin());
+      there -= offsets;
+    }
+    std::memcpy(&footer, bytes.data(), sizeof(footer));
+    ETSTREAM_ASSIGN(const std::size_t beyond, read_(std::span(bytes).first(1)));
+    if (beyond != 0) {
+      return unexpected(ErrorCode::kCorrupt, {name_, position_}, "the end of the file, found more bytes");
+    }
+    if (found_hash_.hash() != table_hash_.hash()) {
+      return unexpected(ErrorCode::kCorrupt, {name_, offset + sizeof(FrameStart)},
+                        "the offsets of the pieces before, found others");
+    }
+    ETSTREAM_TRY(check(footer, name_, position_));
+    ETSTREAM_TRY(check_table_hash(footer, found_hash_, name_, position_));
+    const std::uint64_t at = position_ - sizeof(footer);
+    if (footer.original_size != original_size_) {
+      return unexpected(ErrorCode::kCorrupt, {name_, at + offsetof(Footer, original_size)},
+                        "{} bytes as the pieces have, found {}", original_size_, footer.original_size);
+    }
+    if (footer.content_hash != hash_.hash()) {
+      return unexpected(ErrorCode::kCorrupt, {name_, at},
+                        "the hash of the original bytes, found that of other bytes");
+    }
+    return {};
+  }
+
+  const ReadBytes& read_;
+  const std::string& name_;
+  Sink& sink_;
+  const std::optional<ByteSource>& base_;
+  OrderedWorkers<CodedPiece> workers_;
+  ContentHasher hash_;
+  ContentHasher table_hash_;
+  ContentHasher found_hash_;  // of the table as it lies
+  std::uint32_t kind_ = kWhole;
+  std::uint64_t position_ = 0;  // in the packed file
+  std::uint64_t original_size_ = 0;
+  std::uint64_t count_ = 0;  // of the pieces
+};
+
 }  // namespace
 }  // namespace etstream::packed
 
 namespace etstream {
+
+Error needs_base(ErrorCode code, const std::string& name) {
+  return with_advice(
+      error_in(code, name, "is an update, and needs the file that it was made from to be restored"),
+      {"give it as ", AdviceTerm::kBase});
+}
+
+bool is_decoded(const ByteSource& source) noexcept {
+  return dynamic_cast<const packed::PackedStorage*>(source.place().storage) != nullptr;
+}
+
+std::optional<PackedSummary> packed_summary(const ByteSource& file) {
+  const auto* const storage = dynamic_cast<const packed::PackedStorage*>(file.place().storage);
+  if (storage == nullptr || file.size() != storage->size()) return std::nullopt;
+  return storage->summary();
+}
 
 Result<bool> is_packed(const ByteSource& file) {
   packed::FileHeader header{.identifier = 0};
@@ -134,7 +562,7 @@ Result<ByteSource> unpacked(ByteSource file) {
     const std::string name = file.name();
     packed::Footer footer;
     ETSTREAM_ASSIGN(const std::uint32_t kind, packed::check_all_but_pieces(file, footer));
-    if (kind == packed::kUpdate) return packed::needs_base(ErrorCode::kUnsupported, name);
+    if (kind == packed::kUpdate) return needs_base(ErrorCode::kUnsupported, name);
     ByteSource out = packed::original_bytes(std::move(file), footer);
     ETSTREAM_ASSIGN(const bool is_packed_twice, is_packed(out));
     if (is_packed_twice) {
@@ -211,6 +639,22 @@ Result<void> check_packed(const ByteSource& file) {
     return unexpected(ErrorCode::kCorrupt, {file.name(), summary->packed_size - sizeof(packed::Footer)},
                       "the hash of the original bytes, found that of other bytes");
   });
+}
+
+Result<void> unpack(const ReadBytes& read, const std::string& name, Sink& sink, const PackOptions& options,
+                    const std::optional<ByteSource>& base) {
+  return without_exceptions([&] { return packed::Unpacker(read, name, sink, options, base).run(); });
+}
+
+ReadBytes source_reader(ByteSource source) {
+  return [source = std::move(source),
+          at = std::uint64_t{0}](std::span<std::byte> out) mutable -> Result<std::size_t> {
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), source.size() - at));
+    ETSTREAM_TRY(source.read_at(at, out.first(n)));
+    source.drop_pages(at, n);
+    at += n;
+    return n;
+  };
 }
 
 }  // namespace etstream

@@ -8,7 +8,7 @@
 #include "core/base/checked.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "core/io/packed_storage.h"
+#include "core/io/packed_file.h"
 
 namespace etstream {
 namespace {

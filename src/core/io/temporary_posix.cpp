@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/io/temporary_posix.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,19 +13,99 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
+#include <memory>
+#include <new>
 #include <string_view>
+#include <system_error>
 
 #include "core/base/file_name.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "core/io/descriptor_posix.h"
 #include "core/io/file_calls_posix.h"
-#include "core/io/mount_calls.h"
-#include "core/io/temporary_names_posix.h"
 #include "etstream/input_record.h"
 
 namespace etstream {
 namespace {
+
+constexpr std::size_t kLongestFileName = 255;  // of a file in a folder, on every file system that matters
+
+/// A path in two parts: the folder, which ends in '/' or is empty for the current one, and the name in it.
+struct SplitPath {
+  std::string folder;
+  std::string name;
+};
+
+SplitPath split_path(const std::string& path) {
+  const std::size_t name = path.rfind('/') + 1;  // 0 where there is no slash
+  return {path.substr(0, name), path.substr(name)};
+}
+
+constexpr std::string_view kMark = ".etstream-";
+constexpr std::string_view kSuffix = ".tmp";
+constexpr std::size_t kRandomDigits = 16;  // of 64 random bits
+constexpr std::size_t kEndingSize = kMark.size() + kRandomDigits + kSuffix.size();
+
+/// Returns the beginning of the names of all temporary files for a destination.
+std::string temporary_prefix(std::string_view name) {
+  std::string out = ".";
+  return out.append(name.substr(0, kLongestFileName - 1 - kEndingSize)).append(kMark);
+}
+
+/// Tells a temporary name, of any destination, from others.
+bool is_temporary(std::string_view name) {
+  return name.size() > 1 + kEndingSize && name.starts_with('.') &&
+         name.substr(name.size() - kEndingSize).starts_with(kMark) && name.ends_with(kSuffix);
+}
+
+/// Takes the lock that says that a process is writing the file or folder. errno is EWOULDBLOCK if another has
+/// it, and something else if the file system has no locks.
+bool try_lock(int fd) {
+  return retried([&] { return ::flock(fd, LOCK_EX | LOCK_NB); }) == 0;
+}
+
+/// Returns whether nobody has written to the file for so long that nobody will. It is a guess if there are no
+/// locks. A writer that is wrongly taken for dead loses no more than its own file, and says so.
+bool is_abandoned(int fd) {
+  constexpr std::time_t kDay = 24 * 60 * 60;
+  struct stat found {};
+  return ::fstat(fd, &found) == 0 && std::time(nullptr) - found.st_mtime > kDay;
+}
+
+/// Opens and locks what a dead writer has left; returns nothing if a writer may still be at it.
+Descriptor open_leftover(const std::string& path) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file || try_lock(file.get()) || (errno != EWOULDBLOCK && is_abandoned(file.get()))) return file;
+  return Descriptor();
+}
+
+/// Calls `take` with each temporary name in the folder.
+template <class Take>
+void each_temporary(const std::string& folder, Take take) {
+  const auto close = [](DIR* open) { ::closedir(open); };
+  const std::unique_ptr<DIR, decltype(close)> entries(::opendir(folder.empty() ? "." : folder.c_str()));
+  if (!entries) return;
+  while (const dirent* entry = ::readdir(entries.get())) {
+    if (is_temporary(entry->d_name)) take(std::string_view(entry->d_name));
+  }
+}
+
+/// Returns the name of a temporary file for the destination `name`, beside it. `digits` are 16.
+std::string temporary_name(std::string_view name, std::string_view digits) {
+  return temporary_prefix(name).append(digits).append(kSuffix);
+}
+
+void remove_with_content(const std::string& path) noexcept {
+  if (retried([&] { return ::unlink(path.c_str()); }) == 0) return;
+  try {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  } catch (const std::bad_alloc&) {
+    // If there is no memory to look into a folder, it stays for the next run to remove.
+  }
+}
 
 Result<std::string> random_digits() {
   std::uint64_t number = 0;
@@ -127,7 +209,7 @@ Error replacing_error(int error, const std::string& destination, const OutputKin
 
 Result<Temporary> create_beside(const std::string& destination, const OutputKind& kind) {
   const auto [folder, name] = split_path(destination);
-  if (name.size() > kLongestName) return system_error(ENAMETOOLONG, "cannot write", destination);
+  if (name.size() > kLongestFileName) return system_error(ENAMETOOLONG, "cannot write", destination);
   remove_leftovers(folder, name);
   const mode_t mode = mode_beside(destination);
   constexpr int kAttempts = 16;
@@ -167,6 +249,29 @@ Result<bool> is_empty(const std::string& folder) {
 
 }  // namespace
 
+void remove_leftovers(const std::string& folder, std::string_view name) {
+  const std::string prefix = temporary_prefix(name);
+  each_temporary(folder, [&](std::string_view found) {
+    if (!found.starts_with(prefix) || found.size() != prefix.size() + kRandomDigits + kSuffix.size()) return;
+    const std::string path = folder + std::string(found);
+    if (const Descriptor left = open_leftover(path)) remove_with_content(path);
+  });
+}
+
+std::optional<std::string> leftover_beside(const std::string& path) {
+  std::error_code ignored;
+  const auto led_to = follow_links(path);
+  const std::string folder = !led_to                                           ? ""
+                             : std::filesystem::is_directory(*led_to, ignored) ? *led_to + '/'
+                                                                               : split_path(*led_to).folder;
+  std::optional<std::string> first;
+  each_temporary(folder, [&](std::string_view found) {
+    std::string left = folder + std::string(found);
+    if ((!first || left < *first) && open_leftover(left)) first = std::move(left);
+  });
+  return first;
+}
+
 Result<std::string> follow_links(std::string path) {
   for (int links = 0; links < kMostLinks; ++links) {
     auto target = follow_link(path);
@@ -194,7 +299,7 @@ std::optional<int> descriptor_named(std::string path) {
 
 Result<void> check_room_beside(const std::string& destination) {
   const auto [folder, name] = split_path(destination);
-  if (name.size() > kLongestName) return system_error(ENAMETOOLONG, "cannot write", destination);
+  if (name.size() > kLongestFileName) return system_error(ENAMETOOLONG, "cannot write", destination);
   const char* const path = folder.empty() ? "." : folder.c_str();
   if (::faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0) return {};
   return creating_error(errno, destination, kOutputFile);

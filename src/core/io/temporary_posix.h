@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Temporary files and folders beside what they will become. Their names tell their writers, and they are
-// locked for as long as the writer lives.
+// Temporary files and folders beside what they will become. They are found again by their names if the
+// process that made them was killed, and they are locked for as long as it lives.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,13 @@
 #include "etstream/sink.h"
 
 namespace etstream {
+
+/// Removes the temporary files and folders for the destination `name` in `folder` whose writers are gone.
+void remove_leftovers(const std::string& folder, std::string_view name);
+
+/// Returns the path of a temporary file or folder, for any destination, that a dead writer has left in the
+/// folder that `path` leads to or is in; the first by name.
+[[nodiscard]] std::optional<std::string> leftover_beside(const std::string& path);
 
 /// Returns the path that `path` leads to when its links are followed, even if the last of them points at
 /// nothing yet.

@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "core/io/file_calls_posix.h"
-#include "core/io/mount_calls.h"
 #include "core/io/temporary_posix.h"
 #include "etstream/sink.h"
 #include "test_errors.h"

@@ -17,7 +17,6 @@
 #include <string>
 
 #include "core/io/descriptor_posix.h"
-#include "core/io/temporary_names_posix.h"
 #include "core/io/temporary_posix.h"
 #include "etstream/sink.h"
 #include "test_errors.h"
