@@ -25,7 +25,7 @@
 #include "etstream/program.h"
 #include "etstream/result.h"
 #include "etstream/tensor_data_file.h"
-#include "formats/pte/backends/data_requests.h"
+#include "formats/pte/backends/backend_payload.h"
 
 namespace etstream {
 

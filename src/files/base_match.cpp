@@ -15,7 +15,7 @@
 #include "etstream/file_contents.h"
 #include "files/any_file.h"
 #include "files/content_index.h"
-#include "formats/pte/backends/named_data_uses.h"
+#include "formats/pte/backends/backend_payload.h"
 
 namespace etstream {
 namespace {

@@ -15,7 +15,7 @@
 #include "etstream/program_graph.h"
 #include "etstream/result.h"
 #include "files/diff_list.h"
-#include "formats/pte/backends/named_data_uses.h"
+#include "formats/pte/backends/backend_payload.h"
 
 namespace etstream {
 

@@ -13,7 +13,7 @@
 #include "etstream/file_kind.h"
 #include "files/any_file.h"
 #include "files/named_data_info.h"
-#include "formats/pte/backends/ethos_u_payload.h"
+#include "formats/pte/backends/backend_payload.h"
 #include "formats/pte/program_model.h"
 #include "formats/pte/runtime_structs.h"
 

@@ -7,7 +7,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/program_metadata.h"
-#include "formats/pte/backends/named_data_uses.h"
+#include "formats/pte/backends/backend_payload.h"
 #include "formats/pte/program_model.h"
 
 namespace etstream {

@@ -6,7 +6,7 @@
 
 #include "etstream/findings.h"
 #include "etstream/result.h"
-#include "formats/pte/backends/xnnpack_payload.h"
+#include "formats/pte/backends/backend_payload.h"
 #include "formats/pte/program_model.h"
 
 namespace etstream {

@@ -2,7 +2,7 @@
 //
 // ExecuTorch 1.5.1 hands XNNPACK pointers to constants, scales and lists without a check of their lengths
 // (XNNCompiler.cpp), and uses the numbers of external tensors as those of arguments (XNNExecutor.cpp).
-#include "formats/pte/backends/xnnpack_payload.h"
+#include "formats/pte/backends/backend_payload.h"
 
 #include <algorithm>
 #include <map>

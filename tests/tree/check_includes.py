@@ -47,6 +47,7 @@ HEADER_ONLY = {
     "checkpoint_tensor": "formats/tensor",
     "tensor_layout": "formats/tensor",
     "segment_info": "formats/segments",
+    "delegate_payloads": "formats/pte/backends",
     "object_target": "formats/elf",
     "command_end": "memory/process",
 }

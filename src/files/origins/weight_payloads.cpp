@@ -13,9 +13,7 @@
 #include "etstream/program_graph.h"
 #include "etstream/program_metadata.h"
 #include "flatbuffer/table_reader.h"
-#include "formats/pte/backends/vulkan_payload.h"
-#include "formats/pte/backends/xnnpack_payload.h"
-#include "formats/pte/backends/xnnpack_uses.h"
+#include "formats/pte/backends/backend_payload.h"
 #include "formats/pte/program_model.h"
 
 namespace etstream {

@@ -15,7 +15,7 @@
 #include "etstream/result.h"
 #include "etstream/tensor_data_file.h"
 #include "etstream/tensor_layout.h"
-#include "formats/pte/backends/payload_constant.h"
+#include "formats/pte/backends/backend_payload.h"
 
 namespace etstream {
 

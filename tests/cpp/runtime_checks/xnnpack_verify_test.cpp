@@ -7,8 +7,8 @@
 
 #include "core/base/text.h"
 #include "file_bytes.h"
+#include "formats/pte/backends/backend_payload.h"
 #include "formats/pte/backends/made_xnnpack_payload.h"
-#include "formats/pte/backends/xnnpack_payload.h"
 #include "test_errors.h"
 #include "test_sources.h"
 #include "xnnpack_graph_generated.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "formats/pte/backends/ethos_u_payload.h"
+#include "formats/pte/backends/backend_payload.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -9,8 +9,6 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/paged_reader.h"
-#include "formats/pte/backends/payload_header.h"
-#include "formats/pte/backends/payload_readers.h"
 #include "formats/tensor/dimensions.h"
 
 namespace etstream {

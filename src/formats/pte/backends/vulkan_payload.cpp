@@ -13,9 +13,7 @@
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/schema.h"
 #include "flatbuffer/table_reader.h"
-#include "formats/pte/backends/payload_header.h"
-#include "formats/pte/backends/payload_readers.h"
-#include "formats/pte/backends/vulkan_payload.h"
+#include "formats/pte/backends/backend_payload.h"
 #include "vulkan_graph_bfbs_generated.h"
 #include "vulkan_graph_fields_generated.h"
 

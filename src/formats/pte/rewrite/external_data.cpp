@@ -12,7 +12,7 @@
 #include "core/io/read_pieces.h"
 #include "core/layout/same_bytes.h"
 #include "etstream/program_metadata.h"
-#include "formats/pte/backends/data_requests.h"
+#include "formats/pte/backends/backend_payload.h"
 #include "formats/pte/rewrite/constant_segment.h"
 #include "formats/pte/rewrite/delegate_data.h"
 #include "formats/pte/rewrite/named_data.h"

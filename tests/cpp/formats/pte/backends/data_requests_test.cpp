@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Errors of reading the data of delegates, which say nothing about what is in it.
-#include "formats/pte/backends/data_requests.h"
+#include "formats/pte/backends/backend_payload.h"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 #include "etstream/delegate_payloads.h"
 #include "etstream/program.h"
 #include "file_bytes.h"
-#include "formats/pte/backends/named_data_uses.h"
+#include "formats/pte/backends/backend_payload.h"
 #include "test_errors.h"
 #include "test_paths.h"
 #include "test_sources.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "formats/pte/backends/ethos_u_payload.h"
+#include "formats/pte/backends/backend_payload.h"
 
 #include <doctest/doctest.h>
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A payload for XNNPACK whose nodes read constants by key, quantized and not.
-#include "formats/pte/backends/xnnpack_uses.h"
+#include "formats/pte/backends/backend_payload.h"
 
 #include <doctest/doctest.h>
 
 #include "etstream/delegate_payloads.h"
 #include "files/origins/made_program.h"
-#include "formats/pte/backends/data_requests.h"
+#include "formats/pte/backends/backend_payload.h"
 #include "formats/pte/backends/made_xnnpack_payload.h"
-#include "formats/pte/backends/named_data_uses.h"
 #include "test_sources.h"
 
 namespace etstream::xnnpack_uses_test {
