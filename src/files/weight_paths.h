@@ -9,7 +9,7 @@
 #include "etstream/byte_source.h"
 #include "etstream/checkpoint.h"
 #include "etstream/result.h"
-#include "formats/checkpoint/set_place.h"
+#include "formats/checkpoint/weight_sets.h"
 
 namespace etstream {
 

@@ -12,7 +12,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/dim_order.h"
-#include "formats/checkpoint/rename/rope_rows.h"
+#include "formats/checkpoint/rename/rename_rules.h"
 #include "formats/tensor/batch_norm.h"
 #include "formats/tensor/converted_floats.h"
 #include "formats/tensor/dimensions.h"

@@ -11,7 +11,6 @@
 #include "etstream/tensor_data.h"
 #include "etstream/verify.h"
 #include "etstream/write.h"
-#include "formats/checkpoint/set_place.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_sources.h"

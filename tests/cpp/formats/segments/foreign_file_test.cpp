@@ -16,7 +16,6 @@
 #include "etstream/tensor_data_file.h"
 #include "formats/gguf/gguf.h"
 #include "formats/safetensors/safetensors.h"
-#include "formats/segments/file_kind.h"
 #include "test_errors.h"
 #include "test_sources.h"
 

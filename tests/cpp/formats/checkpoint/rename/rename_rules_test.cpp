@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/checkpoint/rename/rename_rule_set.h"
+#include "formats/checkpoint/rename/rename_rules.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_sources.h"

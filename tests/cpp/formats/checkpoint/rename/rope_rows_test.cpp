@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "formats/checkpoint/rename/rope_rows.h"
+#include "formats/checkpoint/rename/rename_rules.h"
 
 #include <doctest/doctest.h>
 

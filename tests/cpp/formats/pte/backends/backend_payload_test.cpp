@@ -11,7 +11,6 @@
 #include <variant>
 #include <vector>
 
-#include "formats/pte/backends/backend_payload.h"
 #include "formats/pte/backends/made_vulkan_payload.h"
 #include "formats/pte/backends/made_xnnpack_payload.h"
 #include "test_errors.h"

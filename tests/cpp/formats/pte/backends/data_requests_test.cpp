@@ -10,7 +10,6 @@
 #include "etstream/delegate_payloads.h"
 #include "etstream/program.h"
 #include "file_bytes.h"
-#include "formats/pte/backends/backend_payload.h"
 #include "test_errors.h"
 #include "test_paths.h"
 #include "test_sources.h"

@@ -7,7 +7,6 @@
 
 #include "etstream/delegate_payloads.h"
 #include "files/origins/made_program.h"
-#include "formats/pte/backends/backend_payload.h"
 #include "formats/pte/backends/made_xnnpack_payload.h"
 #include "test_sources.h"
 

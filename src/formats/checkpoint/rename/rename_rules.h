@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// RenameRuleSet: rules for the names of tensors, as they are written in JSON, and the patterns in them.
+// RenameRuleSet: rules for the names of tensors, as they are written in JSON, and the patterns in them; and
+// the rows of query and key projections in the order that interleaved rotary embeddings take.
 #pragma once
 
 #include <cstddef>
@@ -81,13 +82,9 @@ struct RenameRuleSet {
   std::map<std::string, std::size_t, std::less<>> rules_by_pattern_;
 };
 
-/// Reads the rules in a JSON object. Errors: see RenameRules::read.
-[[nodiscard]] Result<RenameRuleSet> read_rename_rules(const ByteSource& json);
-/// Reads the ready-made rules in the member `name` of an object of such objects; returns nothing without a
-/// member of that name. A member's "like" names another member, whose rules apply too, except for patterns
-/// that the member has itself. Its "model_types" are those that config.json beside such a checkpoint may
-/// have.
-[[nodiscard]] Result<std::optional<RenameRuleSet>> read_ready_made_rules(const ByteSource& json,
-                                                                         std::string_view name);
+/// Reorders `rows`, which are heads of `head_dim` rows of `row_size` bytes each: row j + s * head_dim / 2 of
+/// each head (s is 0 or 1) becomes its row 2 * j + s. `rows` is read when the result is, in at most 256 KiB
+/// of memory. `head_dim` is even; neither it nor `row_size` is 0, and `rows` is whole heads.
+[[nodiscard]] ByteSource interleave_rope(ByteSource rows, std::uint64_t head_dim, std::uint64_t row_size);
 
 }  // namespace etstream
