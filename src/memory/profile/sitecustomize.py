@@ -138,7 +138,7 @@ def _write_outermost(_number: int, frame: FrameType | None) -> None:
 
 def _answer_signals() -> None:
     """Makes this process write its stack on a signal, and tells `etstream profile` so; see
-    src/memory/profile/caller_watch.h.
+    src/memory/profile/jump_watch.h.
 
     faulthandler writes the stack in the signal's handler, without the interpreter's lock. So it also works during a
     call that holds the lock, as a call that allocates may. Between signals this costs nothing.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "memory/process/cgroup_memory.h"
+#include "memory/process/process_figures.h"
 
 #include <doctest/doctest.h>
 

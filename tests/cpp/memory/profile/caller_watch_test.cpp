@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "memory/profile/caller_watch.h"
+#include "memory/profile/jump_watch.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>

@@ -15,9 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "memory/process/memory_series.h"
 #include "memory/process/process_watch.h"
-#include "memory/profile/block_watch.h"
+#include "memory/profile/jump_watch.h"
 #include "memory/profile/phase_log.h"
 #include "memory/profile/phase_profiles.h"
 #include "test_errors.h"
