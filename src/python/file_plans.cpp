@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/file_name.h"
+#include "core/base/names.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/file_plan.h"

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "core/base/file_name.h"
+#include "core/base/names.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/descriptor_posix.h"

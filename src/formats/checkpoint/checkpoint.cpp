@@ -11,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-#include "core/base/glob.h"
+#include "core/base/names.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/layout/same_bytes.h"

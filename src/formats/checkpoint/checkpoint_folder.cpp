@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/base/file_name.h"
+#include "core/base/names.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/packed_file.h"

@@ -11,9 +11,8 @@
 #include <string_view>
 #include <utility>
 
-#include "core/base/file_name.h"
 #include "core/base/findings.h"
-#include "core/base/repeated.h"
+#include "core/base/names.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/layout/same_bytes.h"

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <span>
 
-#include "core/base/repeated.h"
+#include "core/base/names.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/layout/append.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/base/checked.h"
-#include "core/base/repeated.h"
+#include "core/base/names.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/paged_reader.h"

@@ -17,7 +17,7 @@
 #include "core/base/checked.h"
 #include "core/base/content_hash.h"
 #include "core/base/crc32.h"
-#include "core/base/repeated.h"
+#include "core/base/names.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/read_pieces.h"

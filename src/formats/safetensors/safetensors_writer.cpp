@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/checked.h"
-#include "core/base/repeated.h"
+#include "core/base/names.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/layout/append.h"

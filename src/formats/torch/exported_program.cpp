@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/base/repeated.h"
+#include "core/base/names.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/file_budget.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/checked.h"
-#include "core/base/repeated.h"
+#include "core/base/names.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/torch_file.h"

@@ -10,7 +10,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/crc32.h"
-#include "core/base/repeated.h"
+#include "core/base/names.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/read_pieces.h"

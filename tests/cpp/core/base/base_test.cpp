@@ -11,9 +11,7 @@
 
 #include "core/base/base64.h"
 #include "core/base/checked.h"
-#include "core/base/file_name.h"
-#include "core/base/glob.h"
-#include "core/base/repeated.h"
+#include "core/base/names.h"
 #include "core/base/size_limit.h"
 #include "core/base/text.h"
 #include "core/base/try.h"

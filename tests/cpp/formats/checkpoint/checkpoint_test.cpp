@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/glob.h"
+#include "core/base/names.h"
 #include "core/base/text.h"
 #include "core/layout/same_bytes.h"
 #include "etstream/safetensors.h"
