@@ -16,7 +16,6 @@
 #include "file_bytes.h"
 #include "formats/torch/torch_archive.h"
 #include "formats/torch/torch_types.h"
-#include "formats/torch/unpickler.h"
 #include "test_errors.h"
 #include "test_paths.h"
 #include "test_sources.h"
@@ -25,9 +24,7 @@
 namespace etstream::torch_file_test {
 namespace {
 
-using pickled::call;
 using pickled::dict;
-using pickled::global;
 using pickled::integer;
 using pickled::small_tensor;
 using pickled::storage;
@@ -46,15 +43,6 @@ std::string repeated_text(const std::string& what, int times) {
 Result<std::vector<CheckpointTensor>> open(const std::string& value,
                                            const ZipMembers& members = {{"data/0", kEight}}) {
   return open_torch_file(source_of(torch_file(whole(value), members)));
-}
-
-/// Returns "a b.c", or the error.
-std::string names_in(const std::string& value) {
-  const auto tensors = open(value);
-  if (!tensors) return tensors.error().message;
-  std::string out;
-  for (const CheckpointTensor& each : *tensors) out += (out.empty() ? "" : " ") + each.name;
-  return out;
 }
 
 ByteSource golden(const std::string& name) {
@@ -256,18 +244,6 @@ TEST_CASE("weights of several models have the names of these, as far as their le
   for (int i = 0; i < 100; ++i) entries += entry(i);
   CHECK(error_of(open_torch_file(source_of(of_two_models(std::string(50'000, 'a'), entries)))) ==
         containing("kTooLarge: memory: expected payloads that share "));
-}
-
-TEST_CASE("names are joined by dots, and what is no tensor is left aside") {
-  const std::string t = small_tensor();
-  CHECK(names_in(t) == "tensor");
-  CHECK(names_in(dict("U\1a" + t)) == "a");
-  CHECK(names_in("](" + t + t + "e") == "0 1");
-  CHECK(names_in("(" + t + "NK\1" + t + "t") == "0 3");
-  CHECK(names_in(dict("U\1a" + dict("U\1b](" + t + "e" + "K\7" + t) + "\x88" + t)) == "a.b.0 a.7 1");
-  CHECK(names_in(dict("U\1aNU\1bK\1U\1cF1.5\n")).empty());
-  CHECK(names_in("N").empty());
-  CHECK(names_in(call(global("collections", "OrderedDict"), "](U\3x.y" + t + "\x86" + "e"s) + "}b") == "x.y");
 }
 
 TEST_CASE("a pickle may be as much work as its bytes allow") {
@@ -481,26 +457,6 @@ TEST_CASE("what is written is read as the same tensors, in other orders of dimen
   CHECK(rows.substr(0, 2) == text_of(data).substr(0, 2));
   CHECK(rows.substr(4 * 5 * 2, 2) == text_of(data).substr(2, 2));
   CHECK(tensors.at("last").layout == TensorLayout{ScalarType::kBFloat16, {2, 3, 4, 5}, {0, 1, 2, 3}});
-}
-
-TEST_CASE("dimensions of size 0 count as 1 in strides, and those of size 1 as they are") {
-  const ByteSource file =
-      written(checkpoint_of({tensor_of("a", ScalarType::kInt8, {3, 0}, source_of("")),
-                             tensor_of("b", ScalarType::kInt8, {2, 1}, source_of("xy"))}));
-  const auto pickle = unpickle(*open_torch_archive(file).value().find(kTorchPickle), 0);
-  REQUIRE_MESSAGE(pickle, pickle.error().message);
-  for (const UnpickledTensor& each : pickle->tensors) CHECK(each.strides == std::vector<std::uint64_t>{1, 1});
-}
-
-TEST_CASE("a dict gets 1000 tensors at once, and after that none or more") {
-  std::vector<CheckpointTensor> tensors;
-  for (int i = 0; i < 1001; ++i) {
-    tensors.push_back(tensor_of(std::to_string(i), ScalarType::kInt8, {0}, ByteSource()));
-    if (i < 998) continue;
-    const ByteSource file = written(checkpoint_of(tensors));
-    const std::string pickle = text_of(*open_torch_archive(file).value().find(kTorchPickle));
-    CHECK(pickle.ends_with("u(u.") == (tensors.size() == 1000));
-  }
 }
 
 TEST_CASE("tensors that are the same bytes share a storage, unless their types differ") {
