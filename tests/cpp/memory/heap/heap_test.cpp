@@ -290,6 +290,12 @@ unsigned char* allocate(Heap& heap, std::size_t size, bool zeroed = false, std::
   return static_cast<unsigned char*>(heap.allocate(size, alignment, zeroed));
 }
 
+unsigned char* filled(Heap& heap, std::size_t size, int value) {
+  unsigned char* const block = allocate(heap, size);
+  std::memset(block, value, size);
+  return block;
+}
+
 TEST_CASE("a block is aligned, as large as it was asked for, and zeros where these were asked for") {
   const auto heap = open_heap();
   for (const std::size_t alignment : {std::size_t{16}, std::size_t{4096}, 2 * kMiB, 64 * kMiB}) {
@@ -341,8 +347,7 @@ TEST_CASE("blocks of more than half of the addresses, or aligned to more than 1 
 
 TEST_CASE("freed blocks keep their room for the next ones, unless that is not wanted") {
   const auto heap = open_heap();
-  unsigned char* const block = allocate(*heap, 8 * kMiB);
-  std::memset(block, 1, 8 * kMiB);
+  unsigned char* const block = filled(*heap, 8 * kMiB, 1);
   heap->release(block);
   unsigned char* const part = allocate(*heap, 3 * kMiB);
   CHECK(part == block);
@@ -383,8 +388,7 @@ TEST_CASE("freed blocks keep an eighth of the limit and no more") {
 
 TEST_CASE("a block that is resized keeps what it holds") {
   const auto heap = open_heap();
-  unsigned char* const block = allocate(*heap, 4 * kMiB);
-  std::memset(block, 1, 4 * kMiB);
+  unsigned char* const block = filled(*heap, 4 * kMiB, 1);
   REQUIRE(heap->resize(block, 40 * kMiB));
   CHECK(heap->usable_size(block) == 40 * kMiB);
   CHECK(block[4 * kMiB - 1] == 1);
@@ -491,8 +495,7 @@ TEST_CASE("after a fork parent and child each have their own") {
   CHECK(block[8 * kMiB - 1] == 1);
   CHECK(freed[8 * kMiB - 1] == 2);
   heap->release(freed);
-  unsigned char* const more = allocate(*heap, 8 * kMiB);
-  std::memset(more, 5, 8 * kMiB);
+  unsigned char* const more = filled(*heap, 8 * kMiB, 5);
   CHECK(in_child(*heap, [&] { return block[0] == 1 && more[0] == 5 ? 0 : 1; }) == 0);
   heap->release(more);
   heap->release(block);
@@ -511,8 +514,7 @@ TEST_CASE("blocks stay private copies where a heap is opened again, and new ones
   REQUIRE_FALSE(heap->reopen({"/var/tmp", 0}));
   CHECK(heap->resident_bytes() == 0);
   CHECK_FALSE(heap->resize(block, 4 * kMiB));
-  unsigned char* const more = allocate(*heap, 8 * kMiB);
-  std::memset(more, 2, 8 * kMiB);
+  unsigned char* const more = filled(*heap, 8 * kMiB, 2);
   CHECK(in_child(*heap, [&] {
           block[0] = last[0] = 3;
           return more[0] == 2 ? 0 : 1;
@@ -527,8 +529,7 @@ TEST_CASE("blocks stay private copies where a heap is opened again, and new ones
 
 TEST_CASE("a child that came to be without the handlers of a fork has a file of its own for new blocks") {
   const auto heap = open_heap();
-  unsigned char* const block = allocate(*heap, 8 * kMiB);
-  std::memset(block, 1, 8 * kMiB);
+  unsigned char* const block = filled(*heap, 8 * kMiB, 1);
   const ::pid_t process = ::fork();
   if (process == 0) {
     unsigned char* const more = allocate(*heap, 40 * kMiB);
@@ -617,10 +618,18 @@ TEST_CASE("a heap that can't be opened leaves no addresses reserved") {
   };
   const auto before = addresses();
   Heap heap;
-  CHECK(heap.open({"/no/such/folder", 0}));
+  CHECK(heap.open({"/no/such/folder", 0}).code == ENOENT);
+  CHECK_FALSE(heap.serves(kMiB, 16));
   CHECK(Heap::try_open("/no/such/folder"));
   CHECK_FALSE(Heap::try_open("/var/tmp"));
   CHECK(addresses() < before + 512 * kMiB);
+}
+
+TEST_CASE(
+    "a file without a name has one for a moment, and there has to be room for that behind the folder's") {
+  std::string longest = "/proc";  // whose file system makes no files without a name
+  longest.resize(4080, '/');
+  CHECK(SpillFile().open(longest.c_str(), kMiB).code == ENAMETOOLONG);
 }
 
 TEST_CASE("a command is run out of core with sizes, a folder and a library that will do") {
@@ -805,15 +814,10 @@ TEST_CASE("blocks lie in $TMPDIR or /var/tmp if no folder is given") {
   if (set == nullptr) ::unsetenv("TMPDIR");
 }
 
-TEST_CASE("the largest group of pages is as large as what a page of page-table entries maps") {
-  CHECK(largest_group() == (page_size() == 4096 ? 2 * kMiB : page_size() / 8 * page_size()));
-}
-
 TEST_CASE("zeros are zeros where a freed block was locked in memory") {
   const auto heap = open_heap();
   heap->keep_freed(false);
-  unsigned char* const block = allocate(*heap, kMiB);
-  std::memset(block, 1, kMiB);
+  unsigned char* const block = filled(*heap, kMiB, 1);
   REQUIRE(::mlock(block, 16 << 10) == 0);
   heap->release(block);
   unsigned char* const zeros = allocate(*heap, 2 * kMiB, true);
@@ -827,28 +831,13 @@ TEST_CASE("a file whose descriptor was closed is not gone on with, and no child 
   unsigned char* const block = allocate(*heap, 8 * kMiB);
   heap->release(allocate(*heap, 4 * kMiB));  // and kept
   for (int descriptor = 200; descriptor < 600; ++descriptor) ::close(descriptor);
-  unsigned char* const more = allocate(*heap, 4 * kMiB);
-  std::memset(more, 7, 4 * kMiB);
+  unsigned char* const more = filled(*heap, 4 * kMiB, 7);
   block[0] = 1;
   CHECK(in_child(*heap, [] { return 0; }) == 125);
   CHECK(block[0] == 1);
   heap->release(block);
   CHECK(in_child(*heap, [&] { return more[4 * kMiB - 1] == 7 ? 0 : 1; }) == 0);
   heap->release(more);
-}
-
-TEST_CASE("a folder in memory is refused, and one that is not there") {
-  Heap heap;
-  const SpillError in_memory = heap.open({"/dev/shm", 0});
-  CHECK(in_memory.code != 0);
-  CHECK(in_memory.reason != nullptr);
-  CHECK(heap.open({"/no/such/folder", 0}).code == ENOENT);
-  CHECK_FALSE(heap.serves(kMiB, 16));
-  // No file system of processes makes files without a name, and there is no room for a name behind this
-  // folder's.
-  std::string longest = "/proc";
-  longest.resize(4080, '/');
-  CHECK(SpillFile().open(longest.c_str(), kMiB).code == ENAMETOOLONG);
 }
 
 }  // namespace
