@@ -31,44 +31,38 @@ Result<std::map<std::string, CheckpointTensor>> open(std::string_view header, st
 }
 
 TEST_CASE("every type that a tensor can have is read") {
-  struct Row {
-    std::string dtype;
-    ScalarType type;
-    std::size_t item_size;
-  };
-  const std::vector<Row> rows = {
-      {"BOOL", ScalarType::kBool, 1},
-      {"U8", ScalarType::kUInt8, 1},
-      {"I8", ScalarType::kInt8, 1},
-      {"U16", ScalarType::kUInt16, 2},
-      {"I16", ScalarType::kInt16, 2},
-      {"U32", ScalarType::kUInt32, 4},
-      {"I32", ScalarType::kInt32, 4},
-      {"U64", ScalarType::kUInt64, 8},
-      {"I64", ScalarType::kInt64, 8},
-      {"F16", ScalarType::kFloat16, 2},
-      {"BF16", ScalarType::kBFloat16, 2},
-      {"F32", ScalarType::kFloat32, 4},
-      {"F64", ScalarType::kFloat64, 8},
-      {"C64", ScalarType::kComplex64, 8},
-      {"F8_E5M2", ScalarType::kFloat8E5M2, 1},
-      {"F8_E4M3", ScalarType::kFloat8E4M3FN, 1},
-      {"F8_E5M2FNUZ", ScalarType::kFloat8E5M2FNUZ, 1},
-      {"F8_E4M3FNUZ", ScalarType::kFloat8E4M3FNUZ, 1},
-  };
-  for (const Row& row : rows) {
-    CAPTURE(row.dtype);
-    const std::string data = patterned(6 * row.item_size);
-    const auto index = open(R"({"x":{"dtype":")" + row.dtype + R"(","shape":[2,3],"data_offsets":[0,)" +
+  const std::pair<std::string, ScalarType> rows[] = {{"BOOL", ScalarType::kBool},
+                                                     {"U8", ScalarType::kUInt8},
+                                                     {"I8", ScalarType::kInt8},
+                                                     {"U16", ScalarType::kUInt16},
+                                                     {"I16", ScalarType::kInt16},
+                                                     {"U32", ScalarType::kUInt32},
+                                                     {"I32", ScalarType::kInt32},
+                                                     {"U64", ScalarType::kUInt64},
+                                                     {"I64", ScalarType::kInt64},
+                                                     {"F16", ScalarType::kFloat16},
+                                                     {"BF16", ScalarType::kBFloat16},
+                                                     {"F32", ScalarType::kFloat32},
+                                                     {"F64", ScalarType::kFloat64},
+                                                     {"C64", ScalarType::kComplex64},
+                                                     {"F8_E5M2", ScalarType::kFloat8E5M2},
+                                                     {"F8_E4M3", ScalarType::kFloat8E4M3FN},
+                                                     {"F8_E5M2FNUZ", ScalarType::kFloat8E5M2FNUZ},
+                                                     {"F8_E4M3FNUZ", ScalarType::kFloat8E4M3FNUZ}};
+  for (const auto& [name, type] : rows) {
+    const std::string& dtype = name;  // clang 14 captures no binding
+    CAPTURE(dtype);
+    const std::string data = patterned(6 * item_size(type));
+    const auto index = open(R"({"x":{"dtype":")" + dtype + R"(","shape":[2,3],"data_offsets":[0,)" +
                                 std::to_string(data.size()) + "]}}",
                             data);
     REQUIRE_MESSAGE(index, index.error().message);
     REQUIRE(index->size() == 1);
     const CheckpointTensor& tensor = index->at("x");
-    CHECK(tensor.type == row.dtype);
-    CHECK(tensor.layout == TensorLayout{row.type, {2, 3}, {0, 1}});
+    CHECK(tensor.type == dtype);
+    CHECK(tensor.layout == TensorLayout{type, {2, 3}, {0, 1}});
     CHECK(text_of(tensor.data) == data);
-    CHECK(safetensors_dtype(row.type)->name == row.dtype);
+    CHECK(safetensors_dtype(type)->name == dtype);
   }
 }
 
@@ -127,22 +121,6 @@ TEST_CASE("tensors are found by name, in whatever order the file has them") {
   CHECK(text_of(index->at("second").data) == "ef");
   CHECK(text_of(index->at("größe\n").data) == "gh");
   CHECK(index->at("größe\n").layout->sizes.empty());
-}
-
-TEST_CASE("metadata says nothing of the tensors") {
-  for (
-      const std::string header :
-      {R"({"__metadata__":{"format":"pt","x":"y"},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
-       R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"__metadata__":{}})",
-       R"({"__metadata__":null,"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
-       R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"extra":1}})",
-       R"({"a":{"x":{"dtype":[{"shape":null}]},"dtype":"U8","y":[],"shape":[1],"x":{},"data_offsets":[0,1]}})"}) {
-    CAPTURE(header);
-    const auto index = open(header, "z");
-    REQUIRE_MESSAGE(index, index.error().message);
-    CHECK(index->size() == 1);
-    CHECK(text_of(index->at("a").data) == "z");
-  }
 }
 
 TEST_CASE("a file may have no tensors, and tensors no elements") {
