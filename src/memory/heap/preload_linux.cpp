@@ -2,7 +2,7 @@
 //
 // The library that `etstream run` makes the system load before all others: malloc and its kin. They give
 // large blocks from the heap and leave all others to the functions that served them before. The environment
-// describes the heap, see heap/environment.h.
+// describes the heap, see heap/statistics_posix.h.
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
