@@ -53,23 +53,14 @@ TEST_CASE("a memory source reads the caller's bytes, not a copy") {
   CHECK(ByteSource::memory({}).size() == 0);
 }
 
-TEST_CASE("an owned source outlives what it was made from") {
-  ByteSource copy;
-  {
-    const ByteSource source = ByteSource::owned(bytes_of("owned"));
-    copy = source;
-  }
-  CHECK(text_of(copy) == "owned");
-  CHECK(copy.name() == "memory");
-}
-
-TEST_CASE("a slice keeps the storage alive") {
+TEST_CASE("a slice of an owned source outlives it") {
   ByteSource slice;
   {
-    const ByteSource whole = source_of("0123456789");
-    slice = whole.slice(2, 5).value();
+    const ByteSource source = ByteSource::owned(bytes_of("owned"));
+    slice = source.slice(1, 4).value();
   }
-  CHECK(text_of(slice) == "23456");
+  CHECK(text_of(slice) == "wned");
+  CHECK(slice.name() == "memory");
 }
 
 TEST_CASE("zeros of any size take no memory") {
@@ -78,14 +69,6 @@ TEST_CASE("zeros of any size take no memory") {
   CHECK(zeros.name() == "zeros");
   CHECK(read_text(zeros, 0, 3) == std::string(3, '\0'));
   CHECK(read_text(zeros, kLargest - 5, 5) == std::string(5, '\0'));
-}
-
-TEST_CASE("a slice of a slice is relative to the slice") {
-  const ByteSource whole = source_of("0123456789");
-  const ByteSource inner = whole.slice(2, 6).value().slice(1, 3).value();
-  CHECK(inner.size() == 3);
-  CHECK(text_of(inner) == "345");
-  CHECK(read_text(inner, 1, 2) == "45");
 }
 
 TEST_CASE("a range that is not inside is an error that names the range") {
@@ -129,24 +112,6 @@ TEST_CASE("a slice does not read past its own end") {
   CHECK(ByteSource().next_data(0) == 0);
 }
 
-TEST_CASE("a concatenation is its parts one after another") {
-  const ByteSource whole = ByteSource::concatenation({ByteSource(), source_of("ab"), ByteSource::zeros(0),
-                                                      ByteSource::zeros(2), source_of("cd"), ByteSource()})
-                               .value();
-  CHECK(whole.size() == 6);
-  CHECK(text_of(whole) == std::string("ab\0\0cd", 6));
-  CHECK(whole.name() == "concatenation from memory");
-}
-
-TEST_CASE("a concatenation of nothing is empty") {
-  for (const auto& parts : {std::vector<ByteSource>{}, std::vector<ByteSource>(3)}) {
-    const ByteSource nothing = ByteSource::concatenation(parts).value();
-    CHECK(nothing.size() == 0);
-    CHECK(text_of(nothing) == "");
-    CHECK(nothing.check_unchanged());
-  }
-}
-
 TEST_CASE("a concatenation ends at 2^64 - 1 bytes") {
   CHECK(ByteSource::concatenation({ByteSource::zeros(kLargest - 1), source_of("x")}).value().size() ==
         kLargest);
@@ -179,6 +144,7 @@ TEST_CASE("a concatenation of one twice, of that twice, and so on, is walked onc
 
 TEST_CASE("a concatenation passes on the error of the part that has one") {
   const ByteSource whole = ByteSource::concatenation({source_of("good"), failing(10, 5)}).value();
+  CHECK(whole.name() == "concatenation from memory");
   std::array<std::byte, 9> out{};
   CHECK(whole.read_at(0, out));
   CHECK(error_of(whole.read_at(1, out)) == "kIo: the disk is on fire");

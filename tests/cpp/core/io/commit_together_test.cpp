@@ -123,37 +123,6 @@ TEST_CASE("what can't be taken back is told") {
   CHECK(folder.names().empty());
 }
 
-TEST_CASE("all sinks are committed, and nothing else is left") {
-  const TemporaryFolder folder;
-  put_file(folder / "a", "old");
-  {
-    Sinks sinks;
-    add_sink(sinks, folder / "a", "new a");
-    add_sink(sinks, folder / "b", "new b");
-    REQUIRE(commit_together(sinks));
-  }
-  CHECK(folder.names() == Names{"a", "b"});
-  CHECK(content_of(folder / "a") == "new a");
-  CHECK(content_of(folder / "b") == "new b");
-}
-
-TEST_CASE(
-    "where the last commit fails, those before it are taken back: old files are there, new ones are not") {
-  const TemporaryFolder folder;
-  put_file(folder / "a", "old");
-  REQUIRE(::chmod((folder / "a").c_str(), 0640) == 0);
-  {
-    Sinks sinks;
-    add_sink(sinks, folder / "a", "new a");
-    add_sink(sinks, folder / "b", "new b");
-    sinks.push_back(std::make_unique<FailingSink>());
-    CHECK(error_of(commit_together(sinks)) == exactly("kIo: no commit"));
-  }
-  CHECK(folder.names() == Names{"a"});
-  CHECK(content_of(folder / "a") == "old");
-  CHECK(permissions_of(folder / "a") == 0640);
-}
-
 TEST_CASE("where a rename fails, what was renamed before it is put back") {
   const TemporaryFolder folder;
   put_file(folder / "a", "old");
@@ -330,9 +299,10 @@ TEST_CASE("permissions that can't be kept are told, if those of the new file all
 
 #endif
 
-TEST_CASE("folders are committed and taken back with files") {
+TEST_CASE("files and folders are all committed, or taken back where the last commit fails") {
   const TemporaryFolder folder;
   put_file(folder / "a", "old");
+  REQUIRE(::chmod((folder / "a").c_str(), 0640) == 0);
   std::filesystem::create_directory(folder / "empty");
   REQUIRE(::chmod((folder / "empty").c_str(), 0700) == 0);
   for (const bool fails : {true, false}) {
@@ -340,12 +310,14 @@ TEST_CASE("folders are committed and taken back with files") {
       Sinks outputs;
       add_folder(outputs, folder / "new");
       add_sink(outputs, folder / "a", "new a");
+      add_sink(outputs, folder / "b", "new b");
       add_folder(outputs, folder / "empty");
       if (fails) outputs.push_back(std::make_unique<FailingSink>());
       CHECK(error_of(commit_together(outputs)) == exactly(fails ? "kIo: no commit" : "no error"));
     }
-    CHECK(folder.names() == (fails ? Names{"a", "empty"} : Names{"a", "empty", "new"}));
+    CHECK(folder.names() == (fails ? Names{"a", "empty"} : Names{"a", "b", "empty", "new"}));
     CHECK(content_of(folder / "a") == (fails ? "old" : "new a"));
+    CHECK(permissions_of(folder / "a") == 0640);
     CHECK(permissions_of(folder / "empty") == 0700);
     CHECK(std::filesystem::is_empty(folder / "empty") == fails);
   }

@@ -111,15 +111,6 @@ TEST_CASE("a file that is shortened while it is read is corrupt") {
   CHECK(code_of(source.check_unchanged()) == "kCorrupt");
 }
 
-TEST_CASE("a file that grows while it is read is found changed") {
-  const TemporaryFolder folder;
-  put_file(folder / "file", "12345");
-  const ByteSource source = ByteSource::file(folder / "file").value();
-  std::filesystem::resize_file(folder / "file", 6);
-  CHECK(text_of(source) == "12345");
-  CHECK(code_of(source.check_unchanged()) == "kCorrupt");
-}
-
 TEST_CASE("a file that is changed while it is read is found changed, by its slices and concatenations too") {
   const TemporaryFolder folder;
   put_file(folder / "file", "12345");
