@@ -51,11 +51,6 @@ const Extent& program_extent(const FilePlan& plan) {
   return *found;
 }
 
-TEST_CASE("a contiguous dimension order counts up") {
-  CHECK(contiguous_dim_order(0).empty());
-  CHECK(contiguous_dim_order(4) == std::vector<std::uint8_t>{0, 1, 2, 3});
-}
-
 TEST_CASE("a plan's extents follow each other from the start to the end of the file, aligned") {
   const std::string data = patterned(1000);
   const auto tensor = tensor_of(ScalarType::kUInt8, {1000}, source_of(data));
@@ -76,20 +71,6 @@ TEST_CASE("a plan's extents follow each other from the start to the end of the f
   CHECK(plan.payload_size == payload);
   CHECK(plan.metadata_size == plan.size - payload);
   CHECK(written(plan).size() == plan.size);
-}
-
-TEST_CASE("the file has its identifier, and payloads where the plan says") {
-  const std::string data = patterned(64);
-  const BundledProgram bundle = bundle_of({tensor_of(ScalarType::kFloat32, {4, 4}, source_of(data))});
-  const FilePlan plan = plan_of(bundle);
-  const std::string file = written(plan);
-  CHECK(file.substr(4, 4) == "BP08");
-  for (const Extent& extent : plan.extents) {
-    CHECK(file.substr(extent.offset, extent.size()) == text_of(extent.source));
-    if (plan.label(extent) == "Tensor.data") CHECK(extent.offset % 16 == 0);
-  }
-  const std::size_t length_at = program_extent(plan).offset - 4;
-  CHECK(file.substr(length_at, 4) == std::string("\x64\0\0\0", 4));
 }
 
 TEST_CASE("the program starts at a multiple of the alignment asked for") {

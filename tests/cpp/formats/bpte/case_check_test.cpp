@@ -150,16 +150,6 @@ TEST_CASE("a channels-last input is warned of, unless it has no elements") {
   CHECK(found_for(info, tensor).empty());
 }
 
-TEST_CASE("at most 100 errors and 100 warnings are kept") {
-  Findings findings;
-  const MethodInfo method{"m", std::vector<ValueInfo>(300, std::int64_t{1}),
-                          std::vector<ValueInfo>(300, 2.0)};
-  check_test_case(method, {std::vector<Value>(300, std::int64_t{2}), std::vector<Value>(300, 2.0)}, 0,
-                  findings);
-  CHECK(findings.errors.size() == 100);
-  CHECK(findings.warnings.size() == 100);
-}
-
 /// Returns the findings in the real bundle, unpacked, changed and packed again.
 Findings findings_after(const std::function<void(bp::BundledProgramT&)>& change) {
   const std::string real = real_bundle();

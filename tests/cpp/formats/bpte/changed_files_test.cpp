@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Things that are no files, and files that change while they are read.
+// Files that change while they are read.
 #include <doctest/doctest.h>
-#include <sys/stat.h>
 
 #include <chrono>
 #include <filesystem>
@@ -17,6 +16,7 @@
 #include "etstream/output_files.h"
 #include "etstream/program_weights.h"
 #include "file_bytes.h"
+#include "open_files.h"
 #include "test_errors.h"
 
 namespace etstream::changed_files_test {
@@ -28,36 +28,7 @@ ByteSource opened(const std::string& path) {
   return std::move(file).value();
 }
 
-/// Writes `content` to `path`, with a new time of change even if the clock has not moved.
-void change_file(const std::string& path, const std::string& content) {
-  const auto before = std::filesystem::last_write_time(path);
-  put_file(path, content);
-  std::filesystem::last_write_time(path, before + std::chrono::seconds(5));
-}
-
-/// Opens so many other files that the descriptors kept open are theirs.
-void open_many_others(const TemporaryFolder& folder) {
-  for (int i = 0; i < 70; ++i) {
-    const std::string path = folder / ("other-" + std::to_string(i));
-    put_file(path, "x");
-    CHECK(text_of(opened(path)) == "x");
-  }
-}
-
 constexpr auto* kChanged = ": was changed or replaced while it was read; run again once it is complete";
-
-TEST_CASE(
-    "a path that is no file to read is refused with its name, and a FIFO does not make the caller wait") {
-  const TemporaryFolder folder;
-  REQUIRE(::mkfifo((folder / "fifo").c_str(), 0600) == 0);
-  CHECK(error_of(ByteSource::file(folder / "fifo")) ==
-        exactly("kInvalidArgument: cannot read '" + folder / "fifo" +
-                "': it is not a regular file, and an input's size must be known before it is read"));
-  CHECK(error_of(ByteSource::file(folder.path())) ==
-        exactly("kInvalidArgument: cannot read '" + folder.path() + "': it is a folder; give a file in it"));
-  CHECK(code_of(ByteSource::file(folder / "missing.pte")) == "kNotFound");
-  CHECK(error_of(ByteSource::file(folder / "missing.pte")) == containing(folder / "missing.pte"));
-}
 
 TEST_CASE("a file that is shortened after it was opened is noticed at the read") {
   const TemporaryFolder folder;
@@ -90,19 +61,6 @@ TEST_CASE("a file that is shortened between its metadata and its payload is noti
   CHECK(folder.names() == std::vector<std::string>{"model.bpte"});
 }
 
-TEST_CASE("a file of the same size but of another time is noticed by verify and extract") {
-  const TemporaryFolder folder;
-  const std::string path = folder / "model.bpte";
-  put_file(path, real_bundle());
-  const ByteSource file = opened(path);
-  const auto bundle = BundledProgramFile::open(file);
-  REQUIRE(bundle);
-  change_file(path, real_bundle());
-  CHECK(error_of(verify(file)) == exactly("kCorrupt: " + path + kChanged));
-  CHECK(error_of(write_test_cases(*bundle, folder / "cases")) == exactly("kCorrupt: " + path + kChanged));
-  CHECK(folder.names() == std::vector<std::string>{"model.bpte"});
-}
-
 TEST_CASE("a file that is changed, with its time put back, is noticed by all that read it to the end") {
   const TemporaryFolder folder;
   const std::string path = folder / "model.bpte";
@@ -122,6 +80,8 @@ TEST_CASE("a file that is changed, with its time put back, is noticed by all tha
   const auto bundle = BundledProgramFile::open(file);
   REQUIRE(bundle);
   CHECK(error_of(verify(*bundle->open_program(), {})) == exactly(expected));
+  CHECK(error_of(write_test_cases(*bundle, folder / "cases")) == exactly(expected));
+  CHECK(folder.names() == std::vector<std::string>{"model.bpte"});
   std::filesystem::create_directory(folder / "9");
   put_file(folder / "9/0.bin", "an output of no test case");
   CHECK(error_of(compare_outputs(file, folder.path())) == exactly(expected));
@@ -134,12 +94,12 @@ TEST_CASE("a file that is replaced is noticed when it has to be opened again") {
   const ByteSource file = opened(path);
   put_file(folder / "new", real_bundle());
   std::filesystem::rename(folder / "new", path);
-  CHECK(verify(file));  // the old one, which is still open
-  open_many_others(folder);
+  CHECK(verify(file));               // the old one, which is still open
+  open_files(folder, "other-", 70);  // so that no descriptor is left to the file
   CHECK(error_of(verify(file)) == exactly("kCorrupt: " + path + kChanged));
   CHECK(error_of(BundledProgramFile::open(file)) == exactly("kCorrupt: " + path + kChanged));
   std::filesystem::remove(path);
-  open_many_others(folder);
+  open_files(folder, "other-", 70);
   CHECK(code_of(verify(file)) == "kNotFound");
 }
 
