@@ -327,6 +327,8 @@ TEST_CASE("files and folders are all committed, or taken back where the last com
           exactly("kInvalidArgument: cannot write the folder '" + used +
                   "': it exists, and is not an empty folder"));
   }
+  CHECK(error_of(AtomicFolder::create("", {})) == containing("cannot write the folder ''"));
+  CHECK(code_of(AtomicFolder::create(folder / "missing/new", {})) == "kNotFound");
 }
 
 TEST_CASE("an error about a file in a folder names the place where it would have been") {

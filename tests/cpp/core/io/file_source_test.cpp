@@ -155,7 +155,7 @@ TEST_CASE("a file may be opened, and its range told, as descriptor 0") {
   const bool opens = ByteSource::file(folder / "file").has_value();  // as descriptor 0
   ::dup2(standard_input, STDIN_FILENO);
   ::close(standard_input);
-  REQUIRE(range);
+  REQUIRE_MESSAGE(range, range.error().message);
   CHECK(range->descriptor == 0);
   CHECK(opens);
 }

@@ -233,24 +233,6 @@ TEST_CASE("a dim_order that read_test_cases would refuse is refused, and leaves 
   check_refused(rows);
 }
 
-TEST_CASE("a folder that is not empty, or no folder, is refused and left as it is") {
-  const TemporaryFolder folder;
-  std::filesystem::create_directory(folder / "full");
-  put_file(folder / "full/mine", "mine");
-  put_file(folder / "file", "mine");
-  for (const char* name : {"full", "full/", "file"}) {
-    CAPTURE(name);
-    CHECK(error_of(extract(real_bundle(), folder / name)) ==
-          exactly("kInvalidArgument: cannot write the folder '" + folder / name +
-                  "': it exists, and is not an empty folder"));
-  }
-  CHECK(error_of(extract(real_bundle(), "")) == containing("kInvalidArgument: cannot write the folder ''"));
-  CHECK(code_of(extract(real_bundle(), folder / "missing/cases")) == "kNotFound");
-  CHECK(content_of(folder / "full/mine") == "mine");
-  CHECK(content_of(folder / "file") == "mine");
-  CHECK(folder.names() == std::vector<std::string>{"file", "full"});
-}
-
 TEST_CASE("an empty folder is filled, and a stop leaves it empty") {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "cases");

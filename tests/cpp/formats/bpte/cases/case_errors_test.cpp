@@ -40,13 +40,6 @@ std::string with_inputs(std::string_view values) {
   return "{\"forward\": [{\"inputs\":\n[" + std::string(values) + "], \"expected_outputs\": []}]}";
 }
 
-TEST_CASE("a JSON file that is not there is not found") {
-  const TemporaryFolder folder;
-  CHECK(error_of(read_test_cases(folder / "cases.json")) ==
-        exactly("kNotFound: cannot open '" + folder / "cases.json" + "': No such file or directory"));
-  CHECK(code_of(read_test_cases(folder.path())) == "kInvalidArgument");
-}
-
 TEST_CASE("what is not JSON is corrupt, with its line") {
   const CasesFolder folder;
   const std::string start = "kCorrupt: " + folder.path() + ": line ";

@@ -68,37 +68,20 @@ Tensor tensor_of(const CasesFolder& folder, const std::string& reference) {
   return std::get<Tensor>(inputs[0]);
 }
 
-TEST_CASE("a number without point or exponent is an integer") {
+TEST_CASE(
+    "integers, doubles to the last bit, those that JSON has no word for, true, false and null are values") {
   const CasesFolder folder;
-  const std::string integers = "0, -1, 9223372036854775807, -9223372036854775808";
-  CHECK(spelled(inputs_of(folder, integers)) == integers);
-}
-
-TEST_CASE("a number with point or exponent is a double, to the last bit") {
-  const CasesFolder folder;
-  CHECK(spelled(inputs_of(folder, "1.0, 1e2, 0.1, -0.0")) ==
-        "0x1p+0, 0x1.9p+6, 0x1.999999999999ap-4, -0x0p+0");
-  CHECK(spelled(inputs_of(folder, "5e-324, -1.7976931348623157e308, 9007199254740993.0")) ==
-        "0x0.0000000000001p-1022, -0x1.fffffffffffffp+1023, 0x1p+53");
-}
-
-TEST_CASE("doubles that JSON has no word for are spelled out") {
-  const CasesFolder folder;
-  const std::string values = R"({"double": "inf"}, {"double": "-inf"}, {"double": "nan"})";
-  CHECK(spelled(inputs_of(folder, values)) == "inf, -inf, nan");
-}
-
-TEST_CASE("a double may be given by its bits, a NaN's too") {
-  const CasesFolder folder;
-  CHECK(spelled(inputs_of(folder, R"({"double_bits": "3ff8000000000000"}, {"double_bits": "0"})")) ==
-        "0x1.8p+0, 0x0p+0");
+  const std::string same = "0, -1, 9223372036854775807, -9223372036854775808, true, false, null";
+  const std::pair<std::string, std::string> rows[] = {
+      {same, same},
+      {"1.0, 1e2, 0.1, -0.0", "0x1p+0, 0x1.9p+6, 0x1.999999999999ap-4, -0x0p+0"},
+      {"5e-324, -1.7976931348623157e308, 9007199254740993.0",
+       "0x0.0000000000001p-1022, -0x1.fffffffffffffp+1023, 0x1p+53"},
+      {R"({"double": "inf"}, {"double": "-inf"}, {"double": "nan"})", "inf, -inf, nan"},
+      {R"({"double_bits": "3ff8000000000000"}, {"double_bits": "0"})", "0x1.8p+0, 0x0p+0"}};
+  for (const auto& [json, values] : rows) CHECK(spelled(inputs_of(folder, json)) == values);
   const auto nan = inputs_of(folder, R"({"double_bits": "fff8000000000001"})");
   CHECK(std::bit_cast<std::uint64_t>(std::get<double>(nan[0])) == 0xfff8000000000001U);
-}
-
-TEST_CASE("true, false and null are values") {
-  const CasesFolder folder;
-  CHECK(spelled(inputs_of(folder, "true, false, null")) == "true, false, null");
 }
 
 TEST_CASE("a tensor comes from a .npy file") {
@@ -213,6 +196,8 @@ TEST_CASE("an object of methods gives suites sorted by name, in bytes") {
   CHECK(methods_of(
             suites_of(folder, R"({"forward": [], "encode": [], "é": [], "": [], "Zoom": [], "for": []})")) ==
         Names{"", "Zoom", "encode", "for", "forward", "é"});
+  CHECK(suites_of(folder, "{}").empty());
+  CHECK(suites_of(folder, "[]").empty());
 }
 
 TEST_CASE("a list of suites keeps its order, and a method may come twice") {
@@ -241,32 +226,19 @@ TEST_CASE("a suite's files are named by its method if that is a plain word that 
   CHECK(suite_labels(suites) == expected);
 }
 
-TEST_CASE("a file may have no methods") {
-  const CasesFolder folder;
-  CHECK(suites_of(folder, "{}").empty());
-  CHECK(suites_of(folder, "[]").empty());
-}
-
-TEST_CASE("inputs and expected outputs go where they belong, in either order") {
+TEST_CASE(
+    "inputs and expected outputs go where they belong, in either order, and the outputs may be absent") {
   const CasesFolder folder;
   const auto suites = suites_of(folder, R"({"forward": [
       {"inputs": [1, 2], "expected_outputs": [true]},
-      {"expected_outputs": [], "inputs": [0.5]}]})");
+      {"expected_outputs": [], "inputs": [0.5]}, {"inputs": [3]}]})");
   REQUIRE(suites.size() == 1);
-  REQUIRE(suites[0].test_cases.size() == 2);
+  REQUIRE(suites[0].test_cases.size() == 3);
   CHECK(spelled(suites[0].test_cases[0].inputs) == "1, 2");
   CHECK(spelled(suites[0].test_cases[0].expected_outputs) == "true");
   CHECK(spelled(suites[0].test_cases[1].inputs) == "0x1p-1");
   CHECK(suites[0].test_cases[1].expected_outputs.empty());
-}
-
-TEST_CASE("a case may have no expected outputs") {
-  const CasesFolder folder;
-  const auto suites = suites_of(folder, R"({"forward": [{"inputs": [1]}]})");
-  REQUIRE(suites.size() == 1);
-  REQUIRE(suites[0].test_cases.size() == 1);
-  CHECK(spelled(suites[0].test_cases[0].inputs) == "1");
-  CHECK(suites[0].test_cases[0].expected_outputs.empty());
+  CHECK(suites[0].test_cases[2].expected_outputs.empty());
 }
 
 }  // namespace
