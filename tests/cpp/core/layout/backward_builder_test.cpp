@@ -148,14 +148,6 @@ TEST_CASE("strings_of_any_length_are_those_of_flatbuffers") {
   }
 }
 
-TEST_CASE("equal_strings_are_not_shared") {
-  check_same([](auto& builder) {
-    const auto first = builder.add_string("twin");
-    const auto second = builder.add_string("twin");
-    return table_of(builder, builder.add_vector(std::vector{first, second}));
-  });
-}
-
 TEST_CASE("scalar_vectors_of_any_width_count_and_alignment_are_those_of_flatbuffers") {
   for (std::uint32_t width = 1; width <= 8; width *= 2) {
     for (std::uint32_t alignment = width; alignment <= (1U << 16); alignment *= 2) {
@@ -170,17 +162,6 @@ TEST_CASE("scalar_vectors_of_any_width_count_and_alignment_are_those_of_flatbuff
         });
       }
     }
-  }
-}
-
-TEST_CASE("an_empty_wide_vector_is_aligned_as_if_elements_came") {
-  for (std::uint32_t alignment = 8; alignment <= (1U << 16); alignment *= 2) {
-    CAPTURE(alignment);
-    const auto sequence = [&](auto& builder) {
-      return table_of(builder, builder.add_vector(std::span<const std::byte>(), 8, alignment));
-    };
-    check_same(sequence);
-    CHECK(built<BackwardBuilder>(sequence).size() % alignment == 0);
   }
 }
 
