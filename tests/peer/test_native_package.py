@@ -142,7 +142,7 @@ def empty_graph() -> bytes:
 
 
 def random_constants(seed: random.Random) -> dict[str, torch.Tensor]:
-    letters = 'abAB.0_"\\\n\té€𝄞\x7f '
+    letters = 'abAB.0_"\\\n\t\x01é€𝄞\x7f '
     out: dict[str, torch.Tensor] = {}
     for _ in range(seed.randrange(1, 40)):
         key = "".join(seed.choices(letters, k=seed.randrange(0, 12)))

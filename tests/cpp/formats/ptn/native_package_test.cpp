@@ -102,13 +102,6 @@ TEST_CASE("a plan says how much of the package is graph and constants") {
   for (const Extent& extent : planned->extents) CHECK(extent.alignment == 1);
 }
 
-TEST_CASE("there may be more aliases than constants") {
-  NativePackage package;
-  package.graph = graph_of({});
-  package.constants = {constant("a", "123"), constant("b", "123"), constant("c", "123")};
-  CHECK(opened(bytes_of_package(package)).tensors().size() == 3);
-}
-
 TEST_CASE("a package without constants is whole") {
   NativePackage package;
   package.graph = graph_of({});
@@ -160,12 +153,6 @@ TEST_CASE("the time of members is one that a zip archive can say") {
   CHECK(member.time == (23 << 11 | 59 << 5 | 30));
 }
 
-TEST_CASE("what is said to be state is not shared either") {
-  NativePackage package = four_constants();
-  package.mutable_keys = {"same"};
-  CHECK(opened(bytes_of_package(package)).aliases().empty());
-}
-
 TEST_CASE("any byte but 0 of a boolean field is true") {
   NativePackage package = four_constants();
   std::string graph = text_of(package.graph);
@@ -178,52 +165,6 @@ TEST_CASE("any byte but 0 of a boolean field is true") {
   const NativePackageFile file = opened(bytes_of_package(package));
   REQUIRE(file.constants().size() == 3);
   CHECK(file.constants()[0].name == "!state");
-}
-
-TEST_CASE("constants of equal bytes and another type or shape are stored each") {
-  NativePackage package = four_constants();
-  package.constants[0] = constant("b", "1234");
-  package.constants[0].layout = TensorLayout{ScalarType::kUInt8, {2, 2}, {0, 1}};
-  package.constants[1] = constant("a", "1234", ScalarType::kInt8);
-  package.constants[3] = constant("same", "1234");
-  CHECK(opened(bytes_of_package(package)).aliases().empty());
-}
-
-TEST_CASE("names are spelled as Python spells them") {
-  NativePackage package;
-  package.graph = graph_of({});
-  const std::string name = "\"\\\n\x01\x7f\u00e9\u20ac\U0001d11e";
-  package.constants = {constant(name, "1")};
-  const NativePackageFile file = opened(bytes_of_package(package));
-  CHECK(text_of(file.members()[1].data).substr(8) ==
-        "{\"\\\"\\\\\\n\\u0001\\u007f\\u00e9\\u20ac\\ud834\\udd1e\":{\"dtype\":\"U8\",\"shape\":[1],"
-        "\"data_offsets\":[0,1]}}  1");
-  CHECK(file.constants()[0].name == name);
-}
-
-TEST_CASE("what is aligned begins where it can be mapped") {
-  NativePackage package = four_constants();
-  package.alignment = 4096;
-  for (const char* name : {"x", "y"}) package.constants.push_back(constant(name, patterned(8192) + name[0]));
-  for (const char* name : {"p", "q"}) package.constants.push_back(constant(name, std::string(4096, name[0])));
-  package.constants.push_back(constant("z", std::string(8192, 'z')));
-  package.constants.push_back(constant("zzz", ""));
-  const NativePackageFile file = opened(bytes_of_package(package));
-  for (const PackageMember& member : file.members()) CHECK(member.offset % 4096 == 0);
-  REQUIRE(file.constants().size() == 9);
-  CHECK(file.constants()[0].name == "p");
-  CHECK(file.constants()[1].name == "q");
-  CHECK(file.constants()[2].name == "z");
-  CHECK(file.constants()[3].name == "zzz");
-  CHECK(file.constants()[4].name == "b");
-  for (std::size_t i = 0; i < 3; ++i) {
-    CHECK(*file.constants()[i].data.offset_in(file.file()) % 4096 == 0);
-  }
-  CHECK(*file.constants()[4].data.offset_in(file.file()) % 8 == 0);
-  CHECK(findings_of(bytes_of_package(package)).errors.empty());
-  package = four_constants();
-  package.alignment = 2;
-  CHECK(opened(bytes_of_package(package)).constants()[0].name == "b");
 }
 
 TEST_CASE("what no reader would take is refused") {
