@@ -11,8 +11,6 @@
 #include "core/base/text.h"
 #include "core/layout/same_bytes.h"
 #include "etstream/safetensors.h"
-#include "file_bytes.h"
-#include "formats/safetensors/safetensors.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_sources.h"
@@ -65,19 +63,6 @@ TEST_CASE("sources of equal bytes are found, and others are not read to the end"
   CHECK(*first == std::vector<std::uint32_t>{0, 1, 2, 0, 4, 5, 6, 4, 8, 5, 2});
   CHECK(of_its_own_size->read().empty());
   for (const auto& [offset, size] : unlike->read()) CHECK(size <= 4096);
-}
-
-TEST_CASE("tensors of equal bytes share a buffer, unless they are not to") {
-  Checkpoint checkpoint;
-  checkpoint.tensors = {bytes_tensor("a", "1234"), bytes_tensor("b", "5678"), bytes_tensor("c", "1234")};
-  const auto shared = describe_tensor_data(checkpoint);
-  REQUIRE_MESSAGE(shared, shared.error().message);
-  CHECK(shared->buffers.size() == 2);
-  CHECK(shared->entries[2].buffer == 0);
-  const auto apart = describe_tensor_data(checkpoint, {.share_equal = false});
-  REQUIRE_MESSAGE(apart, apart.error().message);
-  CHECK(apart->buffers.size() == 3);
-  CHECK(apart->entries[2].buffer == 2);
 }
 
 TEST_CASE("a type that ExecuTorch has none of is data without a layout only where that is allowed") {
@@ -220,20 +205,6 @@ TEST_CASE("numbers that have their scales beside them are not converted without 
     joined = join({checkpoint}).value();
     CHECK(error_of(convert(joined, {{"*", ScalarType::kBFloat16}})) == "no error");
   }
-}
-
-TEST_CASE("a checkpoint that is written as safetensors is read again, by name") {
-  Checkpoint checkpoint;
-  checkpoint.tensors = {bytes_tensor("b", "345"), bytes_tensor("a", "12")};
-  const auto plan = plan_safetensors(checkpoint);
-  REQUIRE_MESSAGE(plan, plan.error().message);
-  const auto again = open_safetensors(source_of(written(*plan)));
-  REQUIRE_MESSAGE(again, again.error().message);
-  REQUIRE(again->tensors.size() == 2);
-  CHECK(again->tensors[0].name == "a");
-  CHECK(text_of(again->tensors[0].data) == "12");
-  CHECK(again->tensors[1].name == "b");
-  CHECK(text_of(again->tensors[1].data) == "345");
 }
 
 TEST_CASE("what safetensors can't hold is refused, and the error names the tensor") {

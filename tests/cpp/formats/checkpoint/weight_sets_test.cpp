@@ -303,8 +303,6 @@ TEST_CASE("an index is complete if each file is there with the tensors that it l
   }
   CHECK(verified(index("\"?\"")) == "ok");
   CHECK(verify(folder / "i.json")->files.size() == 3);
-  CHECK(verified(index("3")) ==
-        containing("expected 3 bytes of tensors, as its total_size says, found 2 in 2 files"));
   // A number with a point counts as far as it has all integers.
   CHECK(verified(index("9007199254740992.0")) == containing("expected 9007199254740992 bytes of tensors"));
   CHECK(verified(index("9007199254740994.0")) == "ok");
@@ -313,12 +311,7 @@ TEST_CASE("an index is complete if each file is there with the tensors that it l
   folder.put("b.safetensors", one_tensor("a"));
   CHECK(verified(folder / "i.json") == containing("expected tensor 'b' in "));
   CHECK(verify(folder / "i.json")->errors.size() == 1);  // its total_size says nothing then
-  folder.put("a.safetensors", one_tensor("b"));
-  CHECK(verified(folder / "i.json") ==
-        containing("expected tensor 'a' in " + (folder / "a.safetensors") + ", which has none of that name"));
   folder.remove("b.safetensors");
-  folder.put("a.safetensors", one_tensor("a"));
-  CHECK(verified(folder / "i.json") == containing("names 2 files, of which one is missing: cannot open '"));
   CHECK(folder.open({"i.json"}, true) == "a");
   folder.put("b.safetensors", safetensors_file(R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
                                                R"("c":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
