@@ -2,9 +2,10 @@
 //
 // Writes several files so that all of them appear, or none does.
 //
-//   const etstream::FilePlan plan = etstream::plan_copy(etstream::ByteSource::file("a.pte").value(),
-//   "program"); const etstream::OutputFile files[] = {{.plan = &plan, .path = "b.pte"}}; const auto written =
-//   etstream::write_files(files); if (!written) return written.error();
+//   const auto plan = etstream::plan_copy(etstream::ByteSource::file("a.pte").value(), "program");
+//   const etstream::OutputFile files[] = {{.plan = &plan, .path = "b.pte"}};
+//   const auto written = etstream::write_files(files);
+//   if (!written) return written.error();
 #pragma once
 
 #include <cstdint>

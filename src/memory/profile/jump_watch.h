@@ -27,6 +27,7 @@
 
 namespace etstream {
 
+/// A watch of the large blocks, which keeps those of the moment with most memory.
 class BlockWatch {
  public:
   /// Keeps the blocks that are in use, with samples of their bytes, if memory and blocks together are at
@@ -53,6 +54,7 @@ class BlockWatch {
 /// import: those of importlib and of etstream.
 [[nodiscard]] std::vector<ProfileJump::Caller> read_stack(std::string_view dump);
 
+/// A watch of how processes grow, which asks for the stacks of those that do.
 class CallerWatch {
  public:
   /// Takes the new content of the log. An unfinished line is kept for the next call.

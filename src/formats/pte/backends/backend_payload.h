@@ -215,8 +215,8 @@ struct EthosUTensor {
 /// A stream of blocks that Arm's compiler makes for Ethos-U processors: a name of 16 bytes, u32 size, a byte
 /// that is 1 if the data is the key of named data, 11 reserved bytes, and data up to a multiple of 16
 /// (backends/arm/arm_vela.py and backends/arm/runtime/VelaBinStream.cpp of ExecuTorch 1.5.1).
-/// Where several blocks have the same name, ExecuTorch uses the last one; so do these fields. A
-/// field is empty where the stream has no such block, or where the block's content is named data.
+/// The fields are those of the last block of a name, which ExecuTorch uses. A field is empty where the stream
+/// has no such block, or where the block's content is named data.
 struct EthosUPayload {
   std::vector<EthosUBlock> blocks;            // also the empty ones that begin and end the stream
   std::optional<std::uint32_t> command_size;  // of the processor's commands, in bytes
