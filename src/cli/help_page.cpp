@@ -122,6 +122,15 @@ std::string value_of(const CLI::Option& option) {
 
 bool is_help(const CLI::Option& option) { return option.check_lname("help"); }
 
+bool is_common(const CLI::Option& option) { return option.get_group() == kCommonGroup; }
+
+std::vector<std::string> common_names(const CLI::App& app) {
+  std::vector<std::string> out;
+  for (const CLI::Option* option : app.get_options([](const CLI::Option* one) { return is_common(*one); }))
+    out.push_back(option->get_name());
+  return out;
+}
+
 std::string HelpPage::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode /*mode*/) const {
   if (app->get_parent() == nullptr) return help_of_all(*app);
   std::string out = filled(app->get_description() + ".", 0, 0) + "\n";
@@ -133,15 +142,10 @@ std::string HelpPage::make_help(const CLI::App* app, std::string name, CLI::AppF
   const auto commands = app->get_subcommands({});
   out += "\nUsage:" + filled(commands.empty() ? usage(*app, name) : name + " SUBCOMMAND", 6, 9);
   for (const CLI::App* command : commands) out += row(command->get_name(), command->get_description());
-  std::string common;
   for (const CLI::Option* option : app->get_options()) {
-    if (is_help(*option)) continue;
-    if (option->get_group() == kCommonGroup) {
-      common += (common.empty() ? "" : " ") + option->get_name();
-    } else {
-      out += row(name_of(*option), option->get_description());
-    }
+    if (!is_help(*option) && !is_common(*option)) out += row(name_of(*option), option->get_description());
   }
+  const std::string common = CLI::detail::join(common_names(*app), " ");
   if (!common.empty()) out += "\nCommon options, which etstream help describes:" + filled(common, 46, 2);
   if (!app->get_footer().empty()) out += "\n" + filled(app->get_footer(), 0, 0);
   return out;

@@ -14,6 +14,9 @@ namespace etstream::cli {
 /// Returns the name of its value: "OUT.bpte", "one|other"; "" for a flag.
 [[nodiscard]] std::string value_of(const CLI::Option& option);
 [[nodiscard]] bool is_help(const CLI::Option& option);
+[[nodiscard]] bool is_common(const CLI::Option& option);
+/// Returns the names of a command's common options, which the help of the whole command describes.
+[[nodiscard]] std::vector<std::string> common_names(const CLI::App& app);
 
 /// Writes the help of a command: what it does, two examples, its arguments and options. Options that all
 /// writers have are only named; the help of the whole command describes them.

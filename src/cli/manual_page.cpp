@@ -120,14 +120,10 @@ std::string synopsis(const std::string& tool, const WorkingCommand& command) {
 std::string options(const CLI::App& app, bool subcommand) {
   std::string out;
   for (const CLI::Option* option : app.get_options()) {
-    if (subcommand && (is_help(*option) || option->get_group() == kCommonGroup)) continue;
+    if (subcommand && (is_help(*option) || is_common(*option))) continue;
     out += text(".TP\n{}\n{}.\n", heading(*option, true), roff(option->get_description()));
   }
-  std::string common;
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_group() == kCommonGroup)
-      common += (common.empty() ? "" : ", ") + bold(option->get_name());
-  }
+  const std::string common = CLI::detail::join(common_names(app), bold, ", ");
   if (!common.empty()) out += text(".PP\nCommon options: {}.\n", common);
   return out;
 }

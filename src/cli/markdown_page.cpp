@@ -42,15 +42,11 @@ std::string markdown_page(const CLI::App& app) {
     out += text("<!-- {} -->\n## {}\n\n{}.\n\n    {} {}\n\n| option | |\n|---|---|\n", name, name,
                 command.app->get_description(), app.get_name(), synopsis(command));
     for (const CLI::Option* option : command.app->get_options()) {
-      if (is_help(*option) || option->get_group() == kCommonGroup) continue;
+      if (is_help(*option) || is_common(*option)) continue;
       out += text("| {} | {} |\n", heading(*option), cell(option->get_description()));
     }
-    std::string common;
-    for (const CLI::Option* option : command.app->get_options()) {
-      if (option->get_group() == kCommonGroup)
-        common += text("{}`{}`", common.empty() ? "" : ", ", option->get_name());
-    }
-    if (!common.empty()) out += text("\n[Common options](#common-options): {}.\n", common);
+    const std::string common = CLI::detail::join(common_names(*command.app), "`, `");
+    if (!common.empty()) out += text("\n[Common options](#common-options): `{}`.\n", common);
     out += "\n<!-- end -->\n";
   }
   out += "<!-- etstream common options -->\n## Common options\n\n| option | |\n|---|---|\n";

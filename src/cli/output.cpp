@@ -114,8 +114,10 @@ std::uint64_t planned_memory(const std::vector<Output>& outputs) {
   return kOwnMemory + memory_to_write(plans) + memory_to_pack(outputs);
 }
 
-Result<void> check_outputs(const std::vector<Output>& outputs, const CommonOptions& options,
-                           const std::string& folder) {
+namespace {
+
+/// Checks what is the command's own: the limit of memory, and that standard output takes one output.
+Result<void> check_own(const std::vector<Output>& outputs, const CommonOptions& options) {
   // The data from which the plans were made is in memory too. With many small payloads it takes more than
   // they do.
   const std::uint64_t held = own_anonymous_memory() + memory_to_write({}) + memory_to_pack(outputs);
@@ -130,12 +132,20 @@ Result<void> check_outputs(const std::vector<Output>& outputs, const CommonOptio
     return make_error(ErrorCode::kInvalidArgument,
                       "two outputs are to be standard output; give each a name of its own");
   }
+  return {};
+}
+
+}  // namespace
+
+Result<void> check_outputs(const std::vector<Output>& outputs, const CommonOptions& options,
+                           const std::string& folder) {
+  ETSTREAM_TRY(check_own(outputs, options));
   return check_files(files_of(outputs), write_options(options, folder));
 }
 
 Result<void> write_outputs(const std::vector<Output>& outputs, const CommonOptions& options,
                            const std::string& folder) {
-  ETSTREAM_TRY(check_outputs(outputs, options, folder));
+  ETSTREAM_TRY(check_own(outputs, options));
   let_writes_fail();
   const auto is_standard = [](const Output& output) { return is_standard_output(output.path); };
   if (std::ranges::any_of(outputs, is_standard)) leave_out_reports();
