@@ -48,10 +48,11 @@ struct Inputs {
 std::vector<OutputFile> files_of(const PlansAndOutputs& files, const FileSinkOptions& options) {
   std::vector<OutputFile> out;
   std::set<const PyObject*> objects;
-  for (const auto& [plan, output] : files) {
+  for (const auto& each : files) {
+    const OutputLike& output = each.second;
     const bool is_at_path = is_path(output);
-    OutputFile& file = out.emplace_back(
-        OutputFile{.plan = plan, .path = is_at_path ? path_of(output) : text("a {}", class_name(output))});
+    OutputFile& file = out.emplace_back(OutputFile{
+        .plan = each.first, .path = is_at_path ? path_of(output) : text("a {}", class_name(output))});
     if (is_at_path && !is_fifo(file.path)) continue;
     file.open = [&output, options] {
       return with_gil([&]() -> Result<std::unique_ptr<Sink>> { return open_output(output, options); });
