@@ -33,7 +33,6 @@
 #include "core/io/descriptor_posix.h"
 #include "memory/heap/heap_posix.h"
 #include "memory/heap/malloc_rules_posix.h"
-#include "memory/heap/say.h"
 #include "memory/heap/shared_heap_linux.h"
 #include "memory/heap/spill_file.h"
 #include "memory/heap/statistics_posix.h"

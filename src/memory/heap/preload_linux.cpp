@@ -19,7 +19,6 @@
 
 #include "memory/heap/heap_posix.h"
 #include "memory/heap/malloc_rules_posix.h"
-#include "memory/heap/say.h"
 #include "memory/heap/spill_file.h"
 #include "memory/heap/statistics_posix.h"
 
