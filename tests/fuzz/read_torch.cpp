@@ -12,7 +12,6 @@
 #include "etstream/torch_file.h"
 #include "etstream/verify.h"
 #include "etstream/write.h"
-#include "formats/torch/torch_archive.h"
 #include "formats/torch/torch_file.h"
 #include "require.h"
 

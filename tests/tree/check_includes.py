@@ -3,7 +3,7 @@
 
     python3 check_includes.py ROOT
 
-A public header belongs to the folder that has a source file of the same name, or to the one that HEADER_ONLY gives.
+A public header belongs to the folder that has a source file of the same name, or else to the one that OWNERS gives.
 It names no third-party and no operating-system header. Operating-system headers are named only in files called
 *_posix.*, *_linux.* or *_apple.*. The folders in OUTSIDE use the library by its public headers, and include the private
 ones that match what OUTSIDE lists. ExecuTorch's headers are named in src/executorch and in its public headers,
@@ -39,7 +39,7 @@ OUTSIDE = {
     " formats/pte/rewrite/payload_extraction.h memory/heap/in_process_linux.h",
     "executorch": "core/base/*",
 }
-HEADER_ONLY = {
+OWNERS = {
     "export": "core/base",
     "input_record": "core/io",
     "result": "core/base",
@@ -47,8 +47,12 @@ HEADER_ONLY = {
     "checkpoint_tensor": "formats/tensor",
     "tensor_layout": "formats/tensor",
     "segment_info": "formats/segments",
+    "tensor_data_file": "formats/ptd",
+    "tensor_data_shards": "formats/ptd",
     "delegate_payloads": "formats/pte/backends",
     "object_target": "formats/elf",
+    "fat_container_file": "formats/fat",
+    "native_package_file": "formats/ptn",
     "command_end": "memory/process",
 }
 
@@ -67,8 +71,8 @@ def owner_of(root: Path, header: str) -> str | None:
     if Path(header).parent.name == "executorch":
         return "executorch"
     stem = Path(header).stem
-    if stem in HEADER_ONLY:
-        return HEADER_ONLY[stem]
+    if stem in OWNERS:
+        return OWNERS[stem]
     stems = [stem, *(stem + system for system in SYSTEM_FILES)]
     owners = {f for f in FOLDERS if f not in OUTSIDE for s in stems if (root / "src" / f / f"{s}.cpp").exists()}
     return owners.pop() if len(owners) == 1 else None
@@ -87,7 +91,7 @@ def check_file(root: Path, path: Path) -> list[str]:
     public = relative.parts[0] == "include"
     folder = folder_of(root, relative)
     if folder is None:
-        return [f"{relative}: no folder, or more than one, has its source; see HEADER_ONLY"]
+        return [f"{relative}: no folder, or more than one, has its source; see OWNERS"]
     if folder not in FOLDERS:
         return [f"{relative}: FOLDERS has no src/{folder}"]
     before = FOLDERS[: FOLDERS.index(folder)]

@@ -14,7 +14,7 @@
 #include "core/base/try.h"
 #include "core/io/file_budget.h"
 #include "flatbuffer/json/json_reader.h"
-#include "formats/torch/torch_archive.h"
+#include "formats/torch/torch_file.h"
 
 namespace etstream {
 namespace {

@@ -15,8 +15,7 @@
 #include "core/base/try.h"
 #include "etstream/torch_file.h"
 #include "formats/tensor/dimensions.h"
-#include "formats/torch/pickle_writer.h"
-#include "formats/torch/torch_types.h"
+#include "formats/torch/pickle.h"
 #include "formats/zip/zip.h"
 
 namespace etstream {

@@ -10,8 +10,7 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "formats/torch/pickle_opcodes.h"
-#include "formats/torch/pickle_reader.h"
+#include "formats/torch/pickle.h"
 #include "formats/torch/pickle_values.h"
 
 namespace etstream {

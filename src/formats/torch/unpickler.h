@@ -16,7 +16,7 @@
 
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
-#include "formats/torch/torch_types.h"
+#include "formats/torch/pickle.h"
 
 namespace etstream {
 

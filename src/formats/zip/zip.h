@@ -3,6 +3,7 @@
 // Zip archives whose members are stored as they are, so that each is a range of the file.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,9 +14,30 @@
 #include "etstream/byte_source.h"
 #include "etstream/file_plan.h"
 #include "etstream/result.h"
-#include "formats/zip/passing_checksum.h"
 
 namespace etstream {
+
+/// The checksum of bytes that are written once, for records behind them in the same file.
+class PassingChecksum;
+
+/// A source, and its CRC-32.
+struct ChecksummedSource {
+  ByteSource source;
+  std::shared_ptr<const PassingChecksum> checksum;
+};
+
+/// Returns a source of the same bytes. Its checksum is computed while they are read from the first to the
+/// last. Bytes that have not passed by then are read once more when the checksum is asked for.
+[[nodiscard]] ChecksummedSource with_checksum(ByteSource source);
+
+struct ChecksumPlace {
+  std::size_t offset = 0;  // of 4 bytes, little-endian
+  std::shared_ptr<const PassingChecksum> checksum;
+};
+
+/// Returns a source of `bytes` with checksums at `places`, which lie in it, by offset and apart. The
+/// checksums are computed when they are read.
+[[nodiscard]] ByteSource with_checksums(std::vector<std::byte> bytes, std::vector<ChecksumPlace> places);
 
 /// The records of an archive (PKWARE's APPNOTE 6.3), little-endian: a local header before each member's data,
 /// and behind all of them the directory, which has a header for each member too, and the end records.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "formats/torch/pickle_writer.h"
+#include "formats/torch/pickle.h"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 
 #include "test_sources.h"
 
-namespace etstream::pickle_writer_test {
+namespace etstream::pickle_test {
 namespace {
 
 using std::string_literals::operator""s;
@@ -78,4 +78,5 @@ TEST_CASE("numbers over 255 of what is kept take four bytes") {
 }
 
 }  // namespace
-}  // namespace etstream::pickle_writer_test
+
+}  // namespace etstream::pickle_test
