@@ -45,6 +45,8 @@ OWNERS = {
     "result": "core/base",
     "version": "core/base",
     "checkpoint_tensor": "formats/tensor",
+    "dim_order": "formats/tensor",
+    "scalar_type": "formats/tensor",
     "tensor_layout": "formats/tensor",
     "segment_info": "formats/segments",
     "tensor_data_file": "formats/ptd",

@@ -15,7 +15,7 @@
 #include "etstream/checkpoint_tensor.h"
 #include "etstream/result.h"
 #include "etstream/scalar_type.h"
-#include "formats/tensor/quantized_floats.h"
+#include "formats/tensor/scaled_floats.h"
 
 namespace etstream {
 

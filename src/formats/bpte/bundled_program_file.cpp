@@ -21,8 +21,8 @@
 #include "formats/bpte/case_check.h"
 #include "formats/bpte/segmented_bundle_file.h"
 #include "formats/pte/load_verify.h"
+#include "formats/segments/data_segments.h"
 #include "formats/segments/file_kind.h"
-#include "formats/segments/tensor_shape.h"
 
 namespace etstream {
 namespace {

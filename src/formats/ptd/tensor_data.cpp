@@ -27,11 +27,9 @@
 #include "flatbuffer/table_reader.h"
 #include "formats/segments/data_segments.h"
 #include "formats/segments/file_kind.h"
-#include "formats/segments/tensor_shape.h"
 #include "formats/tensor/dimensions.h"
 
 namespace etstream {
-namespace {
 
 /// The header of the file as it lies at offset 8, little-endian (extension/flat_tensor/serialize of
 /// ExecuTorch 1.5.1). The flatbuffer's first 8 bytes lie before the header, and the others follow it. The
@@ -54,7 +52,9 @@ struct TensorDataHeader {
 };
 static_assert(sizeof(TensorDataHeader) == TensorDataHeader::kSize);
 
-constexpr std::uint32_t kMostSegmentAlignment = std::uint32_t{1} << 30;
+namespace {
+
+constexpr std::uint32_t kMostDataAlignment = std::uint32_t{1} << 30;
 
 /// The structs from which the schema's tables are read.
 struct DataSegmentTable {
@@ -96,7 +96,7 @@ Error invalid(Template<Arguments...> words, const Arguments&... arguments) {
 }
 
 Result<void> check_segment_alignment(std::uint32_t alignment) {
-  return check_alignment("segment alignment", alignment, kMostSegmentAlignment);
+  return check_alignment("segment alignment", alignment, kMostDataAlignment);
 }
 
 Result<void> check_entry(const TensorData& data, const TensorData::Entry& entry) {

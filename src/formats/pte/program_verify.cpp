@@ -16,7 +16,6 @@
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "formats/pte/program_model.h"
 #include "formats/segments/data_segments.h"
-#include "formats/segments/tensor_shape.h"
 
 namespace etstream {
 namespace {

@@ -11,7 +11,7 @@
 #include "etstream/program.h"
 #include "flatbuffer/table_reader.h"
 #include "formats/pte/value_kind.h"
-#include "formats/segments/tensor_shape.h"
+#include "formats/segments/data_segments.h"
 #include "program_fields_generated.h"
 
 namespace etstream::pte {

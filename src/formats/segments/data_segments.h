@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// ExecuTorch's extended header, which tells the end of a flatbuffer in a file, and the segments behind it,
-// which programs and tensor data files list alike.
+// The parts that programs and tensor data files have alike: ExecuTorch's extended header, which tells the end
+// of a flatbuffer in a file, the segments behind it, and tables with a tensor's element type, sizes and
+// dim_order.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +17,7 @@
 #include "etstream/findings.h"
 #include "etstream/result.h"
 #include "etstream/segment_info.h"
+#include "etstream/tensor_layout.h"
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/table_reader.h"
 
@@ -80,5 +83,23 @@ struct SegmentRoom {
 [[nodiscard]] Result<void> check_segments(const FlatbufferView& view, const ByteSource& file,
                                           std::span<const SegmentInfo> segments, const SegmentRoom& room,
                                           Findings& findings);
+
+/// The fields of a tensor's shape.
+struct ShapeFields {
+  template <class Table>
+  ShapeFields(const Table& table)  // NOLINT: converts
+      : scalar_type(table.scalar_type), sizes(table.sizes), dim_order(table.dim_order) {}
+  BoundField scalar_type;
+  BoundField sizes;
+  BoundField dim_order;
+};
+
+/// Reads the layout from such a table, whose fields are bound. Errors: those of FlatbufferView.
+[[nodiscard]] Result<TensorLayout> read_tensor_layout(const TableReader& tensor, const ShapeFields& fields);
+
+/// Adds to `findings` the problems of the shape in such a table. Returns the size of its data in bytes;
+/// nothing if the table does not tell.
+[[nodiscard]] Result<std::optional<std::uint64_t>> check_shape(const TableReader& tensor,
+                                                               const ShapeFields& fields, Findings& findings);
 
 }  // namespace etstream

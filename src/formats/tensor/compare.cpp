@@ -14,8 +14,8 @@
 #include "core/base/try.h"
 #include "etstream/dim_order.h"
 #include "etstream/tensor_layout.h"
+#include "formats/tensor/converted_floats.h"
 #include "formats/tensor/dimensions.h"
-#include "formats/tensor/float_formats.h"
 
 namespace etstream {
 namespace {

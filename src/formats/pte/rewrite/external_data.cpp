@@ -207,20 +207,20 @@ class ConstantMover {
 };
 
 /// The data of a key in one of the files.
-struct Entry {
+struct ExternalEntry {
   NamedTensorData data;
   const TensorDataFile* file = nullptr;
   bool is_taken = false;
 };
-using EntriesByKey = std::map<std::string, Entry>;
+using ExternalEntries = std::map<std::string, ExternalEntry>;
 
-Result<EntriesByKey> read_entries(const std::vector<const TensorDataFile*>& files) {
-  EntriesByKey out;
+Result<ExternalEntries> read_entries(const std::vector<const TensorDataFile*>& files) {
+  ExternalEntries out;
   for (const TensorDataFile* file : files) {
     ETSTREAM_ASSIGN(auto entries, file->entries());
     for (NamedTensorData& entry : entries) {
       std::string key = entry.key;
-      const auto [there, added] = out.try_emplace(std::move(key), Entry{std::move(entry), file});
+      const auto [there, added] = out.try_emplace(std::move(key), ExternalEntry{std::move(entry), file});
       if (added) continue;
       return error_in(ErrorCode::kInvalidArgument, file->file().name(), "key {} is there twice, or in {} too",
                       quote(there->first), there->second.data.data.name());
@@ -231,7 +231,7 @@ Result<EntriesByKey> read_entries(const std::vector<const TensorDataFile*>& file
 
 /// Makes an external tensor a constant with the data that has its name; leaves it as it is if no file has
 /// that data.
-Result<void> move_tensor_in(EditableProgram& editable, EntriesByKey& entries, std::size_t i,
+Result<void> move_tensor_in(EditableProgram& editable, ExternalEntries& entries, std::size_t i,
                             std::map<SourcePlace, std::uint32_t>& numbers) {
   ProgramTensor& tensor = editable.tensors[i];
   const auto entry = entries.find(tensor.name);
@@ -274,7 +274,8 @@ Result<DataRequests> read_delegate_requests(const EditableProgram& editable) {
 }
 
 /// Returns the keys of tensors' data by which delegates of the program ask for data too.
-Result<std::set<std::string>> keys_of_delegates(const DataRequests& requests, const EntriesByKey& entries) {
+Result<std::set<std::string>> keys_of_delegates(const DataRequests& requests,
+                                                const ExternalEntries& entries) {
   std::set<std::string> out;
   std::set<std::string> unknown;
   for (const DelegateRequest& request : requests.delegates) out.insert(request.key);
@@ -294,12 +295,12 @@ Result<std::set<std::string>> keys_of_delegates(const DataRequests& requests, co
 
 /// Adds entries without a tensor, or that a delegate asks for too, as named data: first in the order in which
 /// delegates ask for them, as in ExecuTorch, and then by key.
-Result<void> move_named_data_in(EditableProgram& editable, EntriesByKey& entries) {
+Result<void> move_named_data_in(EditableProgram& editable, ExternalEntries& entries) {
   ETSTREAM_ASSIGN(const DataRequests requests, read_delegate_requests(editable));
   ETSTREAM_ASSIGN(const auto asked_for, keys_of_delegates(requests, entries));
   std::map<SourcePlace, std::uint32_t> segments;  // by where their bytes are
   std::set<std::string_view> added;
-  const auto add = [&](Entry& entry) {
+  const auto add = [&](ExternalEntry& entry) {
     const std::string& key = entry.data.key;
     const ByteSource& data = entry.data.data;
     if (!added.insert(key).second) return;
@@ -321,7 +322,7 @@ Result<void> move_named_data_in(EditableProgram& editable, EntriesByKey& entries
 
 /// Checks that something of each file was taken.
 Result<void> require_use(const EditableProgram& editable, const std::vector<const TensorDataFile*>& files,
-                         const EntriesByKey& entries) {
+                         const ExternalEntries& entries) {
   std::set<const TensorDataFile*> used;
   for (const auto& [key, entry] : entries) {
     if (entry.is_taken) used.insert(entry.file);
@@ -344,7 +345,7 @@ Result<TensorData> move_constants_out(EditableProgram& editable, const Constants
 
 Result<void> move_constants_in(EditableProgram& editable, const std::vector<const TensorDataFile*>& files) {
   if (files.empty()) return {};
-  ETSTREAM_ASSIGN(EntriesByKey entries, read_entries(files));
+  ETSTREAM_ASSIGN(ExternalEntries entries, read_entries(files));
   std::map<SourcePlace, std::uint32_t> numbers;  // of constants, by where their bytes are
   for (std::size_t i = 0; i < editable.tensors.size(); ++i) {
     if (editable.tensors[i].is_external && !editable.tensors[i].is_planned) {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "formats/safetensors/safetensors.h"
-#include "formats/tensor/float_formats.h"
+#include "formats/tensor/converted_floats.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_paths.h"
