@@ -17,7 +17,7 @@
 #include "etstream/tensor_layout.h"
 #include "files/output_names.h"
 #include "files/runs/output_run.h"
-#include "formats/bpte/cases/suite_labels.h"
+#include "formats/bpte/case_files.h"
 #include "formats/tensor/dimensions.h"
 #include "formats/tensor/npy.h"
 

@@ -21,7 +21,7 @@ FOLDERS = """
     flatbuffer flatbuffer/json
     formats/tensor formats/segments formats/safetensors formats/gguf formats/ptd
     formats/pte formats/pte/backends formats/pte/graph formats/pte/rewrite
-    formats/elf formats/fat formats/bpte formats/bpte/cases formats/zip formats/ptn formats/torch
+    formats/elf formats/fat formats/bpte formats/zip formats/ptn formats/torch
     formats/checkpoint formats/checkpoint/rename
     runtime_checks
     memory/process memory/heap memory/profile
@@ -35,7 +35,7 @@ OUTSIDE = {
     # that a check found.
     "python": "core/base/* present/* core/io/descriptor_posix.h files/runs/unnamed_file_posix.h flatbuffer/schema.h"
     " flatbuffer/schema_packer.h formats/tensor/dimensions.h formats/tensor/strided_source.h"
-    " formats/bpte/bundled_program_schema.h formats/bpte/case_check.h formats/bpte/case_layout.h"
+    " formats/bpte/bundled_program.h formats/bpte/test_cases.h formats/bpte/test_cases.h"
     " formats/pte/rewrite/payload_extraction.h memory/heap/in_process_linux.h",
     "executorch": "core/base/*",
 }

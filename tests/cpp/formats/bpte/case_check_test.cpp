@@ -3,7 +3,7 @@
 // The reasons why test cases can't run: the rules one by one on a method made here, and files that others
 // bundled. tests/cpp/formats/bpte/bundled_program_check_test.cpp has the bundles that check() and plan()
 // refuse.
-#include "formats/bpte/case_check.h"
+#include "formats/bpte/test_cases.h"
 
 #include <doctest/doctest.h>
 

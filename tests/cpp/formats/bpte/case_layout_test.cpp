@@ -2,7 +2,7 @@
 //
 // The order of elements in test tensors of a program that has its own: an input and an output of 2 x 3 whose
 // columns are outermost.
-#include "formats/bpte/case_layout.h"
+#include "formats/bpte/test_cases.h"
 
 #include <doctest/doctest.h>
 

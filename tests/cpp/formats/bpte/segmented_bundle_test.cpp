@@ -13,7 +13,7 @@
 #include "etstream/inspect.h"
 #include "etstream/program.h"
 #include "file_bytes.h"
-#include "formats/bpte/segmented_bundle_file.h"
+#include "formats/bpte/segmented_bundle.h"
 #include "golden_bundles.h"
 #include "program_generated.h"
 #include "seeded_random.h"

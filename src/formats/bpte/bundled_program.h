@@ -13,6 +13,7 @@
 #include "flatbuffer/struct_reader.h"
 
 namespace etstream {
+
 namespace bundled_program {
 struct Fields;  // bundled_program_fields_generated.h
 }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "formats/bpte/case_check.h"
+#include "formats/bpte/test_cases.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
+#include <variant>
 
 #include "core/base/findings.h"
 #include "core/base/match.h"
 #include "core/base/text.h"
+#include "etstream/dim_order.h"
 #include "formats/tensor/dimensions.h"
 
 namespace etstream {
@@ -135,18 +139,61 @@ void check_values(bool are_inputs, const std::vector<ValueInfo>& expected, const
   }
 }
 
+/// Returns whether the tensor has no order of its own. An order other than the contiguous one is its own.
+bool is_in_any_order(const Tensor& tensor) {
+  return tensor.any_order && tensor.dim_order == contiguous_dim_order(tensor.sizes.size());
+}
+
+void lay_out(const std::vector<ValueInfo>& infos, std::vector<Value>& values, WhichTensors which) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    auto* const tensor = std::get_if<Tensor>(&values[i]);
+    if (!tensor || (which == WhichTensors::kInAnyOrder && !is_in_any_order(*tensor))) continue;
+    auto order = order_in_method(infos, i, *tensor);
+    if (!order || *order == tensor->dim_order) continue;
+    auto moved = with_dim_order(*tensor, *std::move(order));
+    if (moved) *tensor = *std::move(moved);  // check_test_case() says what is wrong with others
+  }
+}
+
+bool has_any_order(const std::vector<Value>& values) {
+  return std::ranges::any_of(values, [](const Value& value) {
+    const auto* tensor = std::get_if<Tensor>(&value);
+    return tensor && is_in_any_order(*tensor);
+  });
+}
+
+bool has_any_order(const std::vector<MethodTestSuite>& suites) {
+  return std::ranges::any_of(suites, [](const MethodTestSuite& suite) {
+    return std::ranges::any_of(suite.test_cases, [](const MethodTestCase& test_case) {
+      return has_any_order(test_case.inputs) || has_any_order(test_case.expected_outputs);
+    });
+  });
+}
+
 }  // namespace
+
+std::vector<MethodInfo> methods_of(const Result<ProgramFile>& program) {
+  if (!program) return {};
+  auto methods = program->methods();
+  return methods ? *std::move(methods) : std::vector<MethodInfo>();
+}
 
 MethodNames::MethodNames(const std::vector<MethodInfo>& methods)
     : listed_(names_text(methods, &MethodInfo::name)) {
   for (const MethodInfo& method : methods) methods_.try_emplace(method.name, &method);
 }
 
-const MethodInfo* MethodNames::find(std::string_view name, Findings& findings) const {
+const MethodInfo* MethodNames::find(std::string_view name) const {
   const auto found = methods_.find(name);
-  if (found != methods_.end()) return found->second;
-  add_error(findings, text("method {}: the program has no such method, but {}", quote(name), listed_));
-  return nullptr;
+  return found == methods_.end() ? nullptr : found->second;
+}
+
+const MethodInfo* MethodNames::find(std::string_view name, Findings& findings) const {
+  const MethodInfo* const found = find(name);
+  if (found == nullptr) {
+    add_error(findings, text("method {}: the program has no such method, but {}", quote(name), listed_));
+  }
+  return found;
 }
 
 void check_test_case(const MethodInfo& method, const MethodTestCase& test_case, std::size_t index,
@@ -156,6 +203,33 @@ void check_test_case(const MethodInfo& method, const MethodTestCase& test_case, 
   // A case without expected outputs is for profiling.
   if (test_case.expected_outputs.empty()) return;
   check_values(false, method.outputs, test_case.expected_outputs, where, findings);
+}
+
+std::optional<std::vector<std::uint8_t>> order_in_method(const std::vector<ValueInfo>& infos,
+                                                         std::size_t index, const Tensor& tensor) {
+  const auto* info = index < infos.size() ? std::get_if<TensorInfo>(&infos[index]) : nullptr;
+  if (!info || !is_permutation(info->dim_order, tensor.sizes.size())) return std::nullopt;
+  return info->dim_order;
+}
+
+void lay_out(const MethodInfo& method, MethodTestCase& test_case, WhichTensors which) {
+  lay_out(method.inputs, test_case.inputs, which);
+  lay_out(method.outputs, test_case.expected_outputs, which);
+}
+
+std::vector<MethodTestSuite> laid_out(const BundledProgram& bundle) {
+  std::vector<MethodTestSuite> suites = bundle.method_test_suites;
+  if (!has_any_order(suites)) return suites;
+  const auto methods = methods_of(ProgramFile::open(bundle.program));
+  const MethodNames names(methods);
+  for (MethodTestSuite& suite : suites) {
+    const MethodInfo* const method = names.find(suite.method_name);
+    if (method == nullptr) continue;
+    for (MethodTestCase& test_case : suite.test_cases) {
+      lay_out(*method, test_case, WhichTensors::kInAnyOrder);
+    }
+  }
+  return suites;
 }
 
 }  // namespace etstream

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "case_folder.h"
-#include "formats/bpte/cases/suite_labels.h"
+#include "formats/bpte/case_files.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_sources.h"
 #include "test_tensor_files.h"
 
-namespace etstream::test_cases_test {
+namespace etstream::case_files_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -242,4 +242,5 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace etstream::test_cases_test
+
+}  // namespace etstream::case_files_test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The beginnings of the names of a suite's files.
+// The names of the files of test cases.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace etstream {
 
-/// Returns a word for each suite: its method's name if that is a plain word that no suite before has, else
-/// "suite-" and its number.
+/// Returns the word that the names of a suite's files begin with, for each suite: its method's name if that
+/// is a plain word that no suite before has, else "suite-" and its number.
 [[nodiscard]] std::vector<std::string> suite_labels(const std::vector<BundledProgramFile::Suite>& suites);
 
 }  // namespace etstream

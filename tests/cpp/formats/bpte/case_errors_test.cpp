@@ -10,7 +10,7 @@
 #include "test_errors.h"
 #include "test_files.h"
 
-namespace etstream::test_cases_error_test {
+namespace etstream::case_errors_test {
 namespace {
 
 struct BadFile {
@@ -213,4 +213,5 @@ TEST_CASE("a path with a zero byte does not open the file whose name is before i
 }
 
 }  // namespace
-}  // namespace etstream::test_cases_error_test
+
+}  // namespace etstream::case_errors_test
