@@ -9,7 +9,7 @@
 #include "etstream/program_graph.h"
 #include "files/diff_delegates.h"
 #include "files/diff_list.h"
-#include "formats/pte/rewrite/comparable_program.h"
+#include "formats/pte/rewrite/program_plan.h"
 
 namespace etstream {
 namespace {

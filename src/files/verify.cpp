@@ -16,7 +16,7 @@
 #include "files/any_file.h"
 #include "files/weight_paths.h"
 #include "formats/checkpoint/weight_sets.h"
-#include "formats/pte/load_verify.h"
+#include "formats/pte/program_verify.h"
 #include "formats/segments/file_kind.h"
 #include "formats/torch/torch_file.h"
 

@@ -27,7 +27,7 @@
 #include "etstream/program_sharing.h"
 #include "etstream/program_weights.h"
 #include "etstream/tensor_data_shards.h"
-#include "formats/pte/rewrite/payload_extraction.h"
+#include "formats/pte/rewrite/program_description.h"
 #include "present/reports.h"
 #include "python/bindings.h"
 #include "python/checkpoints.h"

@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-#include "formats/pte/value_kind.h"
+#include "formats/pte/program_views.h"
 
 namespace etstream {
 

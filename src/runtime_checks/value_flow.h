@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "etstream/result.h"
-#include "formats/pte/value_kind.h"
+#include "formats/pte/program_views.h"
 
 namespace etstream {
 

@@ -20,7 +20,7 @@ FOLDERS = """
     core/base core/packed core/io core/layout
     flatbuffer flatbuffer/json
     formats/tensor formats/segments formats/safetensors formats/gguf formats/ptd
-    formats/pte formats/pte/backends formats/pte/graph formats/pte/rewrite
+    formats/pte formats/pte/backends formats/pte/rewrite
     formats/elf formats/fat formats/bpte formats/zip formats/ptn formats/torch
     formats/checkpoint formats/checkpoint/rename
     runtime_checks
@@ -36,7 +36,7 @@ OUTSIDE = {
     "python": "core/base/* present/* core/io/descriptor_posix.h files/runs/unnamed_file_posix.h flatbuffer/schema.h"
     " flatbuffer/schema_packer.h formats/tensor/dimensions.h formats/tensor/strided_source.h"
     " formats/bpte/bundled_program.h formats/bpte/test_cases.h formats/bpte/test_cases.h"
-    " formats/pte/rewrite/payload_extraction.h memory/heap/in_process_linux.h",
+    " formats/pte/rewrite/program_description.h memory/heap/in_process_linux.h",
     "executorch": "core/base/*",
 }
 OWNERS = {
@@ -51,7 +51,10 @@ OWNERS = {
     "segment_info": "formats/segments",
     "tensor_data_file": "formats/ptd",
     "tensor_data_shards": "formats/ptd",
+    "program_metadata": "formats/pte",
+    "program_schema": "formats/pte",
     "delegate_payloads": "formats/pte/backends",
+    "program_input": "formats/pte/rewrite",
     "object_target": "formats/elf",
     "fat_container_file": "formats/fat",
     "native_package_file": "formats/ptn",

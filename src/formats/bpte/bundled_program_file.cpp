@@ -20,7 +20,7 @@
 #include "formats/bpte/bundled_program.h"
 #include "formats/bpte/segmented_bundle.h"
 #include "formats/bpte/test_cases.h"
-#include "formats/pte/load_verify.h"
+#include "formats/pte/program_verify.h"
 #include "formats/segments/data_segments.h"
 #include "formats/segments/file_kind.h"
 

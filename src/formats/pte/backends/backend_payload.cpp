@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "core/base/text.h"
@@ -40,6 +42,79 @@ constexpr std::array kPayloadFormats{
 const PayloadFormat* find_format(std::string_view backend) {
   const auto* const found = std::ranges::find(kPayloadFormats, backend, &PayloadFormat::backend);
   return found == kPayloadFormats.end() ? nullptr : found;
+}
+
+Result<void> add_requests_of_tensors(const pte::Program& program, DataRequests& out) {
+  ETSTREAM_ASSIGN(const auto methods, program.method_names());
+  ETSTREAM_ASSIGN(const auto tensors, read_tensors(program));
+  std::set<std::pair<std::uint32_t, std::string_view>> seen;  // constants by method and key
+  for (const ProgramTensor& tensor : tensors) {
+    if (!tensor.is_external) continue;
+    ETSTREAM_ASSIGN(const pte::Tensor table, program.tensor_at(tensor.position));
+    ETSTREAM_ASSIGN(TensorLayout layout, table.layout());
+    const bool is_first = tensor.is_planned || seen.insert({tensor.method, tensor.name}).second;
+    out.tensors.push_back({tensor.name, text("method {}", quote(methods[tensor.method])), std::move(layout),
+                           tensor.is_planned, is_first});
+  }
+  return {};
+}
+
+Result<void> add_requests_of_delegates(const pte::Program& program, DataRequests& out) {
+  ETSTREAM_ASSIGN(const auto references, read_delegate_references(program));
+  std::set<std::pair<std::uint64_t, std::uint64_t>> seen;  // data by its offset and size
+  std::uint64_t total = 0;
+  for (const DelegateReference& reference : references) {
+    ETSTREAM_ASSIGN(ByteSource data, program.delegate_data(reference));
+    if (!seen.insert({data.offset_in(program.file()).value_or(0), data.size()}).second) continue;
+    // Segments that overlap would have the same bytes read over and over.
+    total += data.size();
+    if (total > program.file().size()) {
+      return program.view().corrupt(reference.position, "data of delegates that is apart from each other",
+                                    "data over other data");
+    }
+    ETSTREAM_TRY(add_delegate_requests(program, reference, std::move(data), out));
+  }
+  return {};
+}
+
+/// Returns the payload without the keys, which may lie in any order and overlap.
+Result<ByteSource> leave_out_keys(const ByteSource& payload, const std::vector<PayloadConstant>& constants) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+  ranges.reserve(constants.size());
+  for (const PayloadConstant& constant : constants) {
+    ranges.emplace_back(constant.position, constant.position + constant.key.size());
+  }
+  std::ranges::sort(ranges);
+  std::vector<ByteSource> parts;
+  std::uint64_t end = 0;
+  for (const auto& [from, to] : ranges) {
+    if (from > end) {
+      ETSTREAM_ASSIGN(parts.emplace_back(), payload.slice(end, from - end));
+    }
+    end = std::max(end, to);
+  }
+  ETSTREAM_ASSIGN(parts.emplace_back(), payload.slice(end, payload.size() - end));
+  return ByteSource::concatenation(std::move(parts));
+}
+
+Result<void> read_xnnpack(const ByteSource& data, DelegateUses& out) {
+  ETSTREAM_ASSIGN(auto found, read_xnnpack_uses(data, out.asker));
+  std::erase_if(found.constants, [](const PayloadConstant& constant) { return constant.key.empty(); });
+  ETSTREAM_ASSIGN(out.without_keys, leave_out_keys(data, found.constants));
+  for (PayloadConstant& constant : found.constants) {
+    out.uses.push_back({std::move(constant.key), constant.size, std::move(constant.use),
+                        std::move(constant.layout), constant.is_of_nibbles});
+  }
+  return {};
+}
+
+Result<void> read_uses(const std::string& backend, const ByteSource& data, DelegateUses& out) {
+  if (backend == kXnnpackBackend) return read_xnnpack(data, out);
+  ETSTREAM_ASSIGN(auto payload, read_backend_payload(backend, data, out.asker));
+  if (!payload) return {};
+  for (NamedDataRequest& request : payload->requests)
+    out.uses.push_back({std::move(request.key), request.size});
+  return {};
 }
 
 }  // namespace
@@ -103,6 +178,82 @@ Result<ByteSource> part_of(const DelegatePayload& payload, const std::string& na
                           ? "its parts are not known"
                           : text("it has {}", names_text(payload.parts, &PayloadPart::name)));
   });
+}
+
+std::string describe(std::span<const std::string> methods, const DelegateReference& reference) {
+  return text("method {}, delegate {} ({})", quote(methods[reference.method]), reference.delegate,
+              printable(reference.backend));
+}
+
+Result<void> add_delegate_requests(const pte::Program& program, const DelegateReference& reference,
+                                   ByteSource data, DataRequests& out) {
+  ETSTREAM_ASSIGN(const auto methods, program.method_names());
+  const std::string asker = describe(methods, reference);
+  const bool is_xnnpack = reference.backend == kXnnpackBackend;
+  auto payload = read_backend_payload(reference.backend, data, text("{}: {}", program.name(), asker));
+  if (payload && *payload && (*payload)->tells_requests) {
+    for (NamedDataRequest& request : (*payload)->requests) {
+      out.delegates.push_back({std::move(request.key), asker, request.size, is_xnnpack});
+    }
+    return {};
+  }
+  if (!payload) {
+    const ErrorCode code = payload.error().code;
+    const bool is_refused = code == ErrorCode::kCorrupt || (is_xnnpack && code == ErrorCode::kTooLarge);
+    if (!is_refused) return std::move(payload).error();
+    out.errors.push_back(std::move(payload).error());
+  }
+  out.others.push_back(std::move(data));
+  return {};
+}
+
+Result<DataRequests> read_data_requests(const pte::Program& program) {
+  DataRequests out;
+  ETSTREAM_ASSIGN(auto named_data, read_named_data(program));
+  for (pte::NamedPayload& named : named_data) {
+    out.named_data.try_emplace(std::move(named.key), std::move(named.data));
+  }
+  ETSTREAM_TRY(add_requests_of_tensors(program, out));
+  ETSTREAM_TRY(add_requests_of_delegates(program, out));
+  return out;
+}
+
+std::vector<std::string> external_keys(const DataRequests& requests) {
+  std::set<std::string> keys;
+  for (const TensorRequest& request : requests.tensors) keys.insert(request.key);
+  for (const DelegateRequest& request : requests.delegates) {
+    if (!requests.named_data.contains(request.key)) keys.insert(request.key);
+  }
+  return {keys.begin(), keys.end()};
+}
+
+Result<std::vector<DelegateUses>> read_named_data_uses(const ProgramFile& program) {
+  const pte::Program& model = program.model();
+  ETSTREAM_ASSIGN(const auto names, model.method_names());
+  ETSTREAM_ASSIGN(const auto references, read_delegate_references(model));
+  std::set<std::pair<bool, std::uint32_t>> seen;  // data, by its place
+  std::vector<DelegateUses> out;
+  FileBudget budget(model.file());
+  for (const DelegateReference& reference : references) {
+    if (!seen.insert({reference.in_segment, reference.index}).second) continue;
+    ETSTREAM_ASSIGN(const ByteSource data, model.delegate_data(reference));
+    ETSTREAM_TRY(budget.spend(data.size()));
+    DelegateUses& delegate = out.emplace_back(DelegateUses{reference.method,
+                                                           reference.delegate,
+                                                           reference.in_segment,
+                                                           reference.index,
+                                                           describe(names, reference),
+                                                           data,
+                                                           {}});
+    const auto done = read_uses(reference.backend, data, delegate);
+    if (done) continue;
+    const bool is_damaged =
+        done.error().code == ErrorCode::kCorrupt || done.error().code == ErrorCode::kTooLarge;
+    if (!is_damaged) return done.error();
+    delegate.without_keys = data;
+    delegate.uses.clear();
+  }
+  return out;
 }
 
 }  // namespace etstream

@@ -13,9 +13,7 @@
 #include "core/layout/same_bytes.h"
 #include "etstream/program_metadata.h"
 #include "formats/pte/backends/backend_payload.h"
-#include "formats/pte/rewrite/constant_segment.h"
-#include "formats/pte/rewrite/delegate_data.h"
-#include "formats/pte/rewrite/named_data.h"
+#include "formats/pte/rewrite/payloads.h"
 #include "formats/tensor/dimensions.h"
 
 namespace etstream {

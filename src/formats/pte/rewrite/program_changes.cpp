@@ -9,11 +9,9 @@
 #include "core/base/try.h"
 #include "core/io/read_pieces.h"
 #include "flatbuffer/json/json_reader.h"
-#include "formats/pte/rewrite/constant_segment.h"
-#include "formats/pte/rewrite/delegate_data.h"
 #include "formats/pte/rewrite/editable_program.h"
 #include "formats/pte/rewrite/external_data.h"
-#include "formats/pte/rewrite/named_data.h"
+#include "formats/pte/rewrite/payloads.h"
 #include "formats/pte/rewrite/program_plan.h"
 #include "formats/segments/file_kind.h"
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "etstream/file_plan.h"
+#include "etstream/program.h"
 #include "etstream/program_plan.h"
 #include "etstream/result.h"
 #include "etstream/writer_version.h"
@@ -53,5 +54,16 @@ struct ProgramStyle {
 
 /// Writes `header` into the room that pack_program() left for it in `flatbuffer`.
 void put_header(FilePlan& flatbuffer, const ExtendedHeader& header, const ProgramStyle& style);
+
+// A program in one fixed layout, so that two programs of the same content have the same bytes.
+
+/// The parts to compare: all, or all except the named data. Without it, two programs have the same flatbuffer
+/// if they differ only in segments.
+enum class ComparedParts { kAll, kTables };
+
+/// Returns the plan of `program` with one alignment for all, delegates in segments and named data by its
+/// keys. The order of named data has no meaning, as it is only asked for by key. The plan is not of a file
+/// that anyone would write. Errors: those of plan().
+[[nodiscard]] Result<FilePlan> plan_comparable(const ProgramFile& program, ComparedParts parts);
 
 }  // namespace etstream

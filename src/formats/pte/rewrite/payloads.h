@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The pieces of a program's constants and mutable data, taken out of their segments and put into them again.
+// The payloads of a program to edit, taken out of it, moved and put in again.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "etstream/result.h"
@@ -38,5 +41,39 @@ void remove_pieces(EditableProgram& editable, EditableProgram::Subsegments& subs
 /// of two, but for the last. Error: kTooLarge over 2^64 - 1 bytes.
 [[nodiscard]] Result<void> join(EditableProgram& editable, EditableProgram::Subsegments& subsegments,
                                 std::uint32_t alignment);
+
+// The data of a program's delegates, moved into the flatbuffer or out of it.
+
+/// Returns the data of one delegate.
+[[nodiscard]] const ByteSource& data_of(const EditableProgram& editable, const DelegateReference& reference);
+
+/// Moves all delegates' data into the flatbuffer, in their order. Delegates of one segment share an entry.
+void move_delegates_inline(EditableProgram& editable);
+
+/// Moves all delegates' data, except empty data, into segments, before those of named data. Equal data shares
+/// a segment. Errors: those of reading the data.
+[[nodiscard]] Result<void> move_delegates_to_segments(EditableProgram& editable);
+
+/// Removes the data, in the flatbuffer or in segments, that delegates in `gone` refer to and no delegate of
+/// the program does.
+void remove_delegate_data(EditableProgram& editable, const std::vector<DelegateReference>& gone);
+
+// A program's named data: taken out of it, and added.
+
+/// Removes these keys from the program, with the segments that nothing else uses.
+void remove_named_data(EditableProgram& editable, const std::set<std::string>& keys);
+
+/// Adds a key for the data of a segment.
+void add_named_data(EditableProgram& editable, const std::string& key, std::uint32_t segment);
+
+/// Moves metadata, and the segments that only it uses, behind all other named data, where add_metadata() puts
+/// it.
+void move_metadata_to_the_end(EditableProgram& editable);
+
+/// Adds named data under these keys with the prefix of metadata. It replaces data under the same keys. Bytes
+/// that named data has already are shared, as ExecuTorch does. Errors: kInvalidArgument for an empty key;
+/// those of reading.
+[[nodiscard]] Result<void> add_metadata(EditableProgram& editable,
+                                        const std::map<std::string, ByteSource>& metadata);
 
 }  // namespace etstream

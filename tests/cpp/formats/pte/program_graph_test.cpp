@@ -381,4 +381,5 @@ TEST_CASE(
 }
 
 }  // namespace
+
 }  // namespace etstream::program_graph_test
