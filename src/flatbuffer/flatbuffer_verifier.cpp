@@ -9,7 +9,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/file_budget.h"
-#include "flatbuffer/flatbuffer_walk.h"
+#include "flatbuffer/flatbuffer_view.h"
 
 namespace etstream {
 namespace {

@@ -44,6 +44,7 @@ OWNERS = {
     "input_record": "core/io",
     "result": "core/base",
     "version": "core/base",
+    "exact_json": "flatbuffer/json",
     "checkpoint_tensor": "formats/tensor",
     "dim_order": "formats/tensor",
     "scalar_type": "formats/tensor",

@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/base/base64.h"
 #include "core/base/checked.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "flatbuffer/json/json_text.h"
+#include "flatbuffer/json/json_writer.h"
 
 namespace etstream {
 namespace {

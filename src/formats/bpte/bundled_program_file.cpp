@@ -15,7 +15,7 @@
 #include "etstream/file_kind.h"
 #include "etstream/program.h"
 #include "flatbuffer/flatbuffer_verifier.h"
-#include "flatbuffer/flatbuffer_walk.h"
+#include "flatbuffer/flatbuffer_view.h"
 #include "flatbuffer/table_reader.h"
 #include "formats/bpte/bundled_program.h"
 #include "formats/bpte/segmented_bundle.h"

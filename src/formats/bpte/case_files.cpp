@@ -23,7 +23,7 @@
 #include "etstream/disk_limit.h"
 #include "etstream/file_kind.h"
 #include "flatbuffer/json/json_reader.h"
-#include "flatbuffer/json/json_text.h"
+#include "flatbuffer/json/json_writer.h"
 #include "formats/bpte/test_cases.h"
 #include "formats/safetensors/safetensors.h"
 #include "formats/segments/file_kind.h"

@@ -14,7 +14,6 @@
 #include "etstream/program_metadata.h"
 #include "etstream/program_schema.h"
 #include "flatbuffer/schema.h"
-#include "flatbuffer/schema_source.h"
 #include "formats/pte/program_model.h"
 #include "formats/pte/program_views.h"
 #include "formats/segments/data_segments.h"

@@ -18,7 +18,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "flatbuffer/flatbuffer_verifier.h"
-#include "flatbuffer/flatbuffer_walk.h"
+#include "flatbuffer/flatbuffer_view.h"
 #include "formats/pte/program_model.h"
 #include "formats/segments/data_segments.h"
 

@@ -32,7 +32,7 @@
 #include "etstream/result.h"
 #include "etstream/scalar_type.h"
 #include "flatbuffer/flatbuffer_verifier.h"
-#include "flatbuffer/flatbuffer_walk.h"
+#include "flatbuffer/flatbuffer_view.h"
 #include "flatbuffer/json/json_reader.h"
 #include "flatbuffer/schema.h"
 #include "flatbuffer/table_reader.h"

@@ -17,7 +17,7 @@
 #include "etstream/dim_order.h"
 #include "etstream/safetensors.h"
 #include "flatbuffer/json/json_reader.h"
-#include "flatbuffer/json/json_text.h"
+#include "flatbuffer/json/json_writer.h"
 #include "formats/segments/file_kind.h"
 #include "formats/tensor/dimensions.h"
 

@@ -13,7 +13,6 @@
 #include "core/base/text.h"
 #include "flatbuffer/edited_values.h"
 #include "flatbuffer/flatbuffer_verifier.h"
-#include "flatbuffer/json/generate_text.h"
 #include "flatbuffer/json/json_value_reader.h"
 #include "flatbuffer/json/json_writer.h"
 #include "flatbuffer/schema_packer.h"

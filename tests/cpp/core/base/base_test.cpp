@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/base64.h"
 #include "core/base/checked.h"
 #include "core/base/names.h"
 #include "core/base/size_limit.h"
@@ -126,36 +125,6 @@ TEST_CASE("controls are told from their neighbours") {
 }
 
 TEST_CASE("capital letters become small ones") { CHECK(in_small_letters("@AMZ[`az{") == "@amz[`az{"); }
-
-TEST_CASE("base64 is that of RFC 4648, and nothing else") {
-  const std::vector<std::pair<std::string, std::string>> rows{
-      {"", ""},
-      {"f", "Zg=="},
-      {"fo", "Zm8="},
-      {"foo", "Zm9v"},
-      {"foob", "Zm9vYg=="},
-      {{"\x00\x10\x83\x10\x51\x87\x20\x92\x8b\x30\xd3\x8f\x41\x14\x93\x51\x55\x97\x61\x96\x9b\x71\xd7\x9f"
-        "\x82\x18\xa3\x92\x59\xa7\xa2\x9a\xab\xb2\xdb\xaf\xc3\x1c\xb3\xd3\x5d\xb7\xe3\x9e\xbb\xf3\xdf\xbf",
-        48},
-       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"}};
-  for (const auto& [bytes, digits] : rows) {
-    std::string text = "before ";
-    append_base64(bytes_of(bytes), text);
-    CHECK(text == "before " + digits);
-    std::vector<std::byte> decoded = bytes_of("before ");
-    CHECK(decode_base64(digits, decoded));
-    CHECK(text_of(decoded) == "before " + bytes);
-  }
-  for (const char* const bad : {"Z", "Zm", "Zm8", "Zm9vY", "Z===", "====", "=m8=", "Z=8=", "Zm=v",
-                                "Zh==", "Zo==", "Zm9=", "Zm+=", "Zg==Zg==", "Zm9vZ*8=",
-                                "Zm\xff"
-                                "v"}) {
-    CAPTURE(bad);
-    std::vector<std::byte> decoded = bytes_of("before");
-    CHECK_FALSE(decode_base64(bad, decoded));
-    CHECK(text_of(decoded) == "before");
-  }
-}
 
 TEST_CASE("a pattern matches names as in a shell") {
   struct Row {

@@ -17,8 +17,8 @@
 
 #include "etstream/exact_json.h"
 #include "etstream/write.h"
-#include "flatbuffer/json/generate_text.h"
-#include "flatbuffer/schema_source.h"
+#include "flatbuffer/json/json_writer.h"
+#include "flatbuffer/schema.h"
 #include "seeded_random.h"
 #include "test_errors.h"
 #include "test_files.h"

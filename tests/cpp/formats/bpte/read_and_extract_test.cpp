@@ -12,7 +12,7 @@
 #include "etstream/bundled_program_file.h"
 #include "file_bytes.h"
 #include "files/origins/made_program.h"
-#include "flatbuffer/json/generate_text.h"
+#include "flatbuffer/json/json_writer.h"
 #include "golden_bundles.h"
 #include "test_errors.h"
 #include "test_paths.h"
