@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Finds OpenSSL's libcrypto, of which src/core/base/sha256.cpp calls one hash, for this build and for users who link the
+# Finds OpenSSL's libcrypto, of which src/core/base/hashes.cpp calls one hash, for this build and for users who link the
 # installed static library: the target etstream::libcrypto, unless there is none. It is the static one if there is one
 # (not every system has it), as one hash of it takes almost no space. Other parts of it would link zlib and zstd, which
 # may be missing.

@@ -59,7 +59,7 @@ if(NOT XXHASH_INCLUDE_DIR)
 endif()
 etstream_find(ZLIB "install zlib1g-dev, ${or_name_it}")
 etstream_find(zstd "install libzstd-dev, ${or_name_it}" CONFIG)
-# The library that src/core/base/sha256.cpp calls: macOS has these functions in its C library.
+# The library that src/core/base/hashes.cpp calls: macOS has these functions in its C library.
 set(ETSTREAM_SHA256)
 if(NOT APPLE)
   include(${CMAKE_CURRENT_LIST_DIR}/find_libcrypto.cmake)

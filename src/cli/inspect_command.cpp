@@ -16,7 +16,7 @@
 #include "cli/option_words.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "core/base/content_hash.h"
+#include "core/base/hashes.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/bundled_program_file.h"

@@ -9,7 +9,6 @@
 #include "cli/option_words.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
-#include "core/base/size_limit.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/input_record.h"

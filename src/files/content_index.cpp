@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/base/checked.h"
-#include "core/base/content_hash.h"
+#include "core/base/hashes.h"
 #include "core/base/try.h"
 #include "core/io/read_pieces.h"
 

@@ -9,7 +9,7 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "core/layout/append.h"
+#include "core/layout/file_plan.h"
 #include "etstream/memory_alignment.h"
 #include "etstream/packed_file.h"
 #include "formats/elf/object_file.h"

@@ -9,7 +9,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/file_budget.h"
-#include "core/io/paged_reader.h"
+#include "core/io/read_pieces.h"
 #include "etstream/delegate_payloads.h"
 #include "etstream/program_graph.h"
 #include "files/any_file.h"

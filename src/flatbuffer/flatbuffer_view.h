@@ -20,7 +20,7 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "core/io/paged_reader.h"
+#include "core/io/read_pieces.h"
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
 #include "flatbuffer/schema.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "core/base/content_hash.h"
+#include "core/base/hashes.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/checkpoint.h"

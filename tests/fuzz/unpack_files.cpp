@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/content_hash.h"
+#include "core/base/hashes.h"
 #include "core/packed/packed_format.h"
 #include "etstream/packed_file.h"
 #include "require.h"

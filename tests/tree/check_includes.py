@@ -40,8 +40,11 @@ OUTSIDE = {
     "executorch": "core/base/*",
 }
 OWNERS = {
+    "advice": "core/base",
+    "content_hash": "core/base",
     "export": "core/base",
     "input_record": "core/io",
+    "disk_limit": "core/layout",
     "result": "core/base",
     "version": "core/base",
     "exact_json": "flatbuffer/json",

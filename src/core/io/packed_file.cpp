@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/content_hash.h"
+#include "core/base/hashes.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/ordered_workers.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/checked.h"
-#include "core/base/content_hash.h"
+#include "core/base/hashes.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/ordered_workers.h"

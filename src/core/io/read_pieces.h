@@ -7,13 +7,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
-#include "core/base/content_hash.h"
+#include "core/base/hashes.h"
 #include "core/base/try.h"
 #include "etstream/byte_source.h"
+#include "etstream/result.h"
 
 namespace etstream {
 
@@ -45,5 +49,51 @@ inline constexpr std::uint64_t kMostSearched = std::uint64_t{1} << 38;
 /// of reading.
 [[nodiscard]] Result<void> find_keys(const ByteSource& source, const std::set<std::string>& keys,
                                      std::set<std::string>& found);
+
+// Small reads at random places of a source, through a few cached pages, and a search for padding bytes that
+// are not zero.
+
+/// Holds at most 512 KiB; 8 MiB of a source that is decoded, where a jump to a page that is not held takes a
+/// hundred times as long. May be used by several threads at once.
+class PagedReader {
+ public:
+  static constexpr std::size_t kPageSize = 4096;
+
+  /// `name` is what messages call the source.
+  PagedReader(ByteSource source, std::string name);
+
+  [[nodiscard]] const ByteSource& source() const noexcept { return source_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  /// Fills `out` with the bytes from `offset` on. Errors: those of ByteSource::read_at.
+  [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> out);
+
+ private:
+  static constexpr std::size_t kPages = 128;
+  static constexpr std::size_t kPagesOfDecoded = 2048;
+  static constexpr std::size_t kWays = 4;  // places that a page may be in
+  static constexpr std::uint64_t kNoPage = ~std::uint64_t{0};
+
+  /// Returns the bytes of page `number`, and reads them if they are not there.
+  Result<std::span<const std::byte>> page(std::uint64_t number);
+
+  const ByteSource source_;
+  const std::string name_;
+  std::mutex mutex_;                                 // guards what follows
+  std::vector<std::unique_ptr<std::byte[]>> pages_;  // allocated as they are used
+  std::vector<std::uint64_t> numbers_;               // of the page in each place
+  std::vector<std::uint8_t> next_;                   // the way that is replaced next, in each set
+};
+
+struct NonzeroByte {
+  std::uint64_t offset = 0;
+  int value = 0;
+};
+
+/// Finds the first byte of `source` in [begin, end) that is not zero. The range is inside the source.
+[[nodiscard]] Result<std::optional<NonzeroByte>> find_nonzero(const ByteSource& source, std::uint64_t begin,
+                                                              std::uint64_t end);
+/// Does the same in the source of `reader`, whose pages serve ranges that are shorter than a page.
+[[nodiscard]] Result<std::optional<NonzeroByte>> find_nonzero(PagedReader& reader, std::uint64_t begin,
+                                                              std::uint64_t end);
 
 }  // namespace etstream

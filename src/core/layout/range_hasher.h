@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "core/base/content_hash.h"
+#include "core/base/hashes.h"
 #include "etstream/file_plan.h"
 
 namespace etstream {

@@ -8,7 +8,7 @@
 #include "core/base/checked.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "core/packed/differences.h"
+#include "core/packed/arrangements.h"
 
 namespace etstream::packed {
 namespace {

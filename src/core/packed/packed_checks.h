@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "core/base/content_hash.h"
+#include "core/base/hashes.h"
 #include "core/packed/packed_format.h"
 #include "etstream/result.h"
 

@@ -19,8 +19,7 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "core/packed/differences.h"
-#include "core/packed/planes.h"
+#include "core/packed/arrangements.h"
 
 namespace etstream::packed {
 namespace {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <variant>
 
-#include "core/base/sha256.h"
+#include "core/base/hashes.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/read_pieces.h"

@@ -10,7 +10,7 @@
 #include "core/base/findings.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "core/layout/append.h"
+#include "core/layout/file_plan.h"
 #include "core/layout/same_bytes.h"
 #include "etstream/file_kind.h"
 #include "etstream/program.h"

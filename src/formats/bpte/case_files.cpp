@@ -17,7 +17,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/temporary_posix.h"
-#include "core/layout/append.h"
+#include "core/layout/file_plan.h"
 #include "etstream/case_files.h"
 #include "etstream/dim_order.h"
 #include "etstream/disk_limit.h"

@@ -11,7 +11,7 @@
 #include "core/base/checked.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "core/layout/append.h"
+#include "core/layout/file_plan.h"
 
 namespace etstream::elf {
 namespace {

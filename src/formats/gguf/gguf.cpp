@@ -10,7 +10,7 @@
 #include "core/base/names.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "core/io/paged_reader.h"
+#include "core/io/read_pieces.h"
 #include "formats/segments/file_kind.h"
 #include "formats/tensor/dimensions.h"
 

@@ -14,7 +14,7 @@
 #include "core/base/names.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "core/layout/append.h"
+#include "core/layout/file_plan.h"
 #include "etstream/packed_file.h"
 #include "etstream/tensor_data_file.h"
 #include "etstream/tensor_data_shards.h"

@@ -13,7 +13,7 @@
 #include "core/base/names.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "core/layout/append.h"
+#include "core/layout/file_plan.h"
 #include "etstream/dim_order.h"
 #include "etstream/safetensors.h"
 #include "flatbuffer/json/json_reader.h"

@@ -9,7 +9,7 @@
 #include "core/base/findings.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "core/io/paged_reader.h"
+#include "core/io/read_pieces.h"
 #include "etstream/scalar_type.h"
 #include "etstream/tensor.h"
 #include "formats/tensor/dimensions.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "core/base/checked.h"
-#include "core/base/crc32.h"
+#include "core/base/hashes.h"
 #include "core/base/names.h"
 #include "core/base/text.h"
 #include "core/base/try.h"

@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "core/base/checked.h"
-#include "core/base/crc32.h"
+#include "core/base/hashes.h"
 #include "core/base/try.h"
 #include "core/io/derived_storage.h"
 #include "core/io/read_pieces.h"
-#include "core/layout/append.h"
+#include "core/layout/file_plan.h"
 
 namespace etstream {
 

@@ -16,7 +16,7 @@
 #include <span>
 #include <utility>
 
-#include "core/base/content_hash.h"
+#include "core/base/hashes.h"
 #include "core/base/text.h"
 #include "memory/profile/phase_log.h"
 #include "memory/profile/phase_profiles.h"

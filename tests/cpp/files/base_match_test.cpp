@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/content_hash.h"
+#include "core/base/hashes.h"
 #include "core/base/text.h"
 #include "file_bytes.h"
 #include "files/origins/made_program.h"

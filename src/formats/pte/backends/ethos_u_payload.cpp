@@ -8,7 +8,7 @@
 #include "core/base/checked.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "core/io/paged_reader.h"
+#include "core/io/read_pieces.h"
 #include "formats/tensor/dimensions.h"
 
 namespace etstream {

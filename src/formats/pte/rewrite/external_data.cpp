@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/base/sha256.h"
+#include "core/base/hashes.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/file_budget.h"

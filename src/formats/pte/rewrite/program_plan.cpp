@@ -16,7 +16,7 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "core/layout/append.h"
+#include "core/layout/file_plan.h"
 #include "core/layout/same_bytes.h"
 #include "etstream/program_changes.h"
 #include "flatbuffer/edited_values.h"

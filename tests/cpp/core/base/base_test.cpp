@@ -12,7 +12,6 @@
 
 #include "core/base/checked.h"
 #include "core/base/names.h"
-#include "core/base/size_limit.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "test_errors.h"

@@ -12,7 +12,7 @@
 
 #include "core/base/text.h"
 #include "core/io/derived_storage.h"
-#include "core/io/paged_reader.h"
+#include "core/io/read_pieces.h"
 #include "seeded_random.h"
 #include "test_errors.h"
 #include "test_files.h"

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "core/base/content_hash.h"
+#include "core/base/hashes.h"
 #include "core/base/try.h"
 #include "core/io/packed_bytes.h"
-#include "core/io/paged_reader.h"
+#include "core/io/read_pieces.h"
 #include "core/packed/packed_format.h"
 #include "counted_bytes.h"
 #include "seeded_random.h"

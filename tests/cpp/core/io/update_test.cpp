@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/content_hash.h"
+#include "core/base/hashes.h"
 #include "core/io/packed_bytes.h"
 #include "core/packed/packed_format.h"
 #include "counted_bytes.h"

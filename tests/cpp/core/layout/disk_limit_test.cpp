@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/io/file_budget.h"
-#include "core/layout/append.h"
+#include "core/layout/file_plan.h"
 #include "formats/tensor/converted_floats.h"
 #include "formats/tensor/strided_source.h"
 #include "test_errors.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/content_hash.h"
+#include "core/base/hashes.h"
 #include "etstream/write.h"
 #include "test_errors.h"
 #include "test_files.h"

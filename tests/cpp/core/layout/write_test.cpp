@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/text.h"
-#include "core/layout/append.h"
+#include "core/layout/file_plan.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_sources.h"

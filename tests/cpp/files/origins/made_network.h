@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/sha256.h"
+#include "core/base/hashes.h"
 #include "files/origins/made_program.h"
 #include "files/origins/weight_steps.h"
 #include "formats/pte/backends/made_xnnpack_payload.h"

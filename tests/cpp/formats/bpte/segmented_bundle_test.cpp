@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "bundled_program_generated.h"
-#include "core/base/content_hash.h"
+#include "core/base/hashes.h"
 #include "core/base/text.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/inspect.h"

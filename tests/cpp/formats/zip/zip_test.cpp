@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "core/layout/append.h"
+#include "core/layout/file_plan.h"
 #include "formats/zip/zip.h"
 #include "test_errors.h"
 #include "test_sources.h"

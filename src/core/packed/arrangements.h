@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The differences by which the bytes of a run become those of an update, and sparse planes. A trained
-// model's floats move by small steps, so the differences of their places in the order of all floats are
-// small, and many are zero.
+// The bytes of a piece, arranged so that they take few bits.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +11,21 @@
 #include "core/packed/packed_format.h"
 
 namespace etstream::packed {
+
+// Splitting a piece into planes, and merging these again. The highest bytes of a trained model's floats are
+// alike, and take few bits if they stand together.
+
+/// Arranges the bytes of `piece` in `out`, which is as long and does not overlap it.
+void split(const Arrangement& arrangement, std::span<const std::byte> piece,
+           std::span<std::byte> out) noexcept;
+
+/// Restores in `out` the piece whose arranged bytes are `planes`, which are as many and do not overlap it.
+void merge(const Arrangement& arrangement, std::span<const std::byte> planes,
+           std::span<std::byte> out) noexcept;
+
+// The differences by which the bytes of a run become those of an update, and sparse planes. A trained
+// model's floats move by small steps, so the differences of their places in the order of all floats are
+// small, and many are zero.
 
 /// Puts in `out` the differences of elements of 1, 2 or 4 bytes in `now` from those in `base`, which are as
 /// many. Elements of 2 or 4 bytes are floats: each is replaced by its place in their order. A difference is a
