@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime_checks/value_flow.h"
+#include "runtime_checks/method_flow.h"
 
 #include <doctest/doctest.h>
 
