@@ -351,32 +351,18 @@ Result<std::optional<pte::Subsegments>> find_empty_constants(const pte::Program&
   return constants;
 }
 
-Result<std::uint64_t> count_constant_tensors(const pte::Program& program) {
-  std::uint64_t count = 0;
-  ETSTREAM_TRY(for_each(program.methods(), [&](const pte::Method& method) -> Result<void> {
-    ETSTREAM_ASSIGN(const auto values, method.values());
-    return for_each(values, [&](const pte::Value& value) -> Result<void> {
-      ETSTREAM_ASSIGN(const auto held, value.held());
-      if (!held || held->kind() != pte::ValueKind::kTensor) return {};
-      ETSTREAM_ASSIGN(const pte::Storage storage, held->tensor().storage());
-      count += storage.kind == TensorStorage::kConstant ? 1 : 0;
-      return {};
-    });
-  }));
-  return count;
-}
-
 /// Finds constants without bytes. ExecuTorch's loaders of files give an empty segment no place in memory. The
 /// runtime then takes the constants for constants in the flatbuffer, and refuses them.
 Result<void> verify_constants(const pte::Program& program, LoadedFrom from, Findings& findings) {
   ETSTREAM_ASSIGN(const auto empty, find_empty_constants(program));
   if (!empty) return {};
-  ETSTREAM_ASSIGN(const std::uint64_t tensors, count_constant_tensors(program));
+  ETSTREAM_ASSIGN(const auto all, read_tensors(program));
+  const auto tensors = std::ranges::count_if(all, &ProgramTensor::is_constant);
   if (tensors == 0) return {};
   const Error found = with_advice(
-      program.view().corrupt(empty->position(),
-                             "a constant that has bytes, or ExecuTorch loads no method from a file (0x23)",
-                             text("{}, all of them empty", counted(tensors, "constant"))),
+      program.view().corrupt(
+          empty->position(), "a constant that has bytes, or ExecuTorch loads no method from a file (0x23)",
+          text("{}, all of them empty", counted(static_cast<std::uint64_t>(tensors), "constant"))),
       {AdviceTerm::kMoveConstantsOut, " moves them to a file of their own, with which the program runs"});
   from == LoadedFrom::kFile ? add_error(findings, found) : add_warning(findings, found);
   return {};
