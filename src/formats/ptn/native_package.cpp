@@ -16,7 +16,6 @@
 #include <tuple>
 #include <utility>
 
-#include "core/base/calendar.h"
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/base/hashes.h"
@@ -400,17 +399,19 @@ Result<NativeGraph> read_native_graph(const ByteSource& graph) {
 Result<ArchiveTime> current_archive_time() {
   const char* const given =
       std::getenv("SOURCE_DATE_EPOCH");  // NOLINT(concurrency-mt-unsafe): see the header
+  std::tm calendar{};
   if (given == nullptr) {
-    const auto local = local_calendar(std::time(nullptr));
-    if (!local) return make_error(ErrorCode::kUnsupported, "the time of day can't be told");
-    return archive_time(*local);
+    const std::time_t now = std::time(nullptr);
+    if (::localtime_r(&now, &calendar) == nullptr) {
+      return make_error(ErrorCode::kUnsupported, "the time of day can't be told");
+    }
+    return archive_time(calendar);
   }
   const std::string_view digits = given;
   std::time_t seconds = 0;
   const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), seconds);
   const bool is_read = read.ec == std::errc() && read.ptr == digits.data() + digits.size();
-  const auto utc = is_read ? utc_calendar(seconds) : std::nullopt;
-  if (utc) return archive_time(*utc);
+  if (is_read && ::gmtime_r(&seconds, &calendar) != nullptr) return archive_time(calendar);
   return make_error(ErrorCode::kInvalidArgument, "SOURCE_DATE_EPOCH: expected a number of seconds, found {}",
                     quote(digits));
 }
