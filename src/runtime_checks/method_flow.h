@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The kinds that a method's values may hold before each of its instructions, on every way through them.
+// The kinds that a method's values may hold before each of its instructions, on every way through them:
+// ValueFlow follows effects, and MethodFlow tells it those of a method's instructions.
 #pragma once
 
 #include <cstdint>

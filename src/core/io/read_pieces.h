@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// All of a source, a piece at a time: to hash it, or to look for something in it.
+// Reads of a source: all of it, a piece at a time, to hash it or to look for something in it; and small ones
+// at random places.
 #pragma once
 
 #include <algorithm>
