@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the pages' commands that build, install and link the library, and lists where each block of code is run, or why
-it is not. With --places it does the latter alone."""
+it is not. With --places it does the latter alone, and checks README's first screen."""
 
 from __future__ import annotations
 
@@ -133,6 +133,13 @@ def link() -> None:
     check_bundle(folder)
 
 
+def check_first_screen() -> None:
+    """Checks that README is short, and that its first screen ends in what a user of Python can run."""
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    if len(lines) > 150 or "pip install ." not in lines[:30]:
+        sys.exit("README.md: expected at most 150 lines, and `pip install .` in the first 30")
+
+
 def check_places() -> None:
     told = [str(one) for one in blocks() if one.language not in ("console", "json") and not one.file]
     for one in told:
@@ -147,6 +154,7 @@ def check_places() -> None:
 
 def main() -> int:
     check_places()
+    check_first_screen()
     if sys.argv[1:] == ["--places"]:
         return 0
     shutil.rmtree(HERE, ignore_errors=True)
