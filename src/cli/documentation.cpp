@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // etstream_documentation man|bash|zsh|fish: a file to install beside the command, on standard output; or
-// markdown: the sections of docs/command.md.
+// markdown: the sections of docs/command/.
 #include "cli/documentation.h"
 
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The manual page, the sections of docs/command.md and the completions for shells, made from the command
+// The manual page, the sections of docs/command/ and the completions for shells, made from the command
 // line's own definitions.
 #pragma once
 

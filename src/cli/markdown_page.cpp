@@ -46,7 +46,7 @@ std::string markdown_page(const CLI::App& app) {
       out += text("| {} | {} |\n", heading(*option), cell(option->get_description()));
     }
     const std::string common = CLI::detail::join(common_names(*command.app), "`, `");
-    if (!common.empty()) out += text("\n[Common options](#common-options): `{}`.\n", common);
+    if (!common.empty()) out += text("\n[Common options](common.md#common-options): `{}`.\n", common);
     out += "\n<!-- end -->\n";
   }
   out += "<!-- etstream common options -->\n## Common options\n\n| option | |\n|---|---|\n";

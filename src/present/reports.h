@@ -45,7 +45,7 @@ void print_json(const Json& report);
 
 // budget_report.cpp
 
-/// Returns a budget as docs/command.md describes it. `file` is what the report calls the file.
+/// Returns a budget as docs/command/reports.md describes it. `file` is what the report calls the file.
 [[nodiscard]] Json budget_to_json(const std::string& file, const MemoryBudget& budget);
 /// Prints a budget on standard output.
 void print_budget(const std::string& file, const MemoryBudget& budget);
@@ -56,7 +56,7 @@ void print_budget(const std::string& file, const MemoryBudget& budget);
 
 /// Prints the origins of payloads on standard output.
 void print_origins(const WeightOrigins& origins);
-/// Returns them as docs/command.md describes it.
+/// Returns them as docs/command/weights.md describes it.
 [[nodiscard]] Json origins_to_json(const WeightOrigins& origins);
 
 // diff_report.cpp
@@ -124,7 +124,7 @@ void print_comparison(const Profile& before, const Profile& after);
 
 // run_report.cpp
 
-/// Returns each run as docs/command.md describes it below "verify".
+/// Returns each run as docs/command/reports.md describes it below "verify".
 [[nodiscard]] Json runs_to_json(const std::vector<MethodRun>& runs);
 /// Prints each run on standard output: a line for its end, with advice in these words and with that option,
 /// and one for each output.

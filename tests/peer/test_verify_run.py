@@ -149,10 +149,10 @@ class Report:
 
 
 def run(etstream: Etstream, *arguments: str | Path) -> Report:
-    """Runs `verify`, and returns its report. The report has the fields that docs/command.md has, and no others."""
+    """Runs `verify`, and returns its report. The report has the fields that docs/command/reports.md has, and no others."""
     outcome = etstream.attempt("verify", *arguments, *PYTHON, "--json")
     report = json.loads(outcome.stdout)
-    table = read_tables(ROOT / "docs" / "command.md")["verify"]
+    table = read_tables(ROOT / "docs" / "command")["verify"]
     assert not list(check(report, "", table, set()))
     assert report["ok"] == (outcome.code == 0)
     assert report["ok"] == all(each["end"] in ("ok", "inputs_refused") for each in report["runs"])

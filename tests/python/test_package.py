@@ -105,10 +105,8 @@ SIDE_BY_SIDE = (ROOT / "docs" / "command-and-python.md").read_text(encoding="utf
 
 
 def test_command_and_python_side_by_side_are_as_they_are() -> None:
-    page = (ROOT / "docs" / "command.md").read_text(encoding="utf-8")
-    sections = {
-        section.split("\n", 1)[0]: section for section in page.split("\n## etstream ")[1:]
-    }
+    pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "command").glob("*.md"))
+    sections = {section.split("\n", 1)[0]: section for section in pages.split("\n## etstream ")[1:]}
     used = set()
     rows = [line.split("|")[1:-1] for line in SIDE_BY_SIDE.splitlines() if line.startswith("| ")][1:]
     for _, commands, in_python in rows:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 # The page of which recipes.py runs all blocks.
 RECIPES = ROOT / "docs" / "recipes.md"
 
 FENCED = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?:^    .*\n(?:\n(?=    ))?)+", re.MULTILINE)
 SECTION = re.compile(r"^## (.*)$", re.MULTILINE)
-# A synopsis that the command itself writes; see command_page.py.
+# A synopsis that the command itself writes; see command_pages.py.
 GENERATED = re.compile(r"^<!-- etstream [\w ]+ -->\n.*?^<!-- end -->\n", re.MULTILINE | re.DOTALL)
 
 

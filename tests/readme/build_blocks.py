@@ -30,9 +30,10 @@ BLOCKS = {
     'README.md: #include "etstream/bundled_program.h"': BUILD_BLOCKS,
     "CONTRIBUTING.md: tests/run ": "tests/run can't run itself",
     "CONTRIBUTING.md: .ci/install-packages all": "tests/run all does it, step by step",
-    "docs/command.md: from executorch.exir._serialize ": PYTHON_BLOCKS,
-    "docs/command.md: #!/bin/sh": PYTHON_BLOCKS,
-    "docs/command.md: etstream verify model.bpte --run": "takes ExecuTorch; tests/peer/test_verify_run.py runs such commands",
+    "docs/command/programs.md: from executorch.exir._serialize ": PYTHON_BLOCKS,
+    "docs/command/programs.md: #!/bin/sh": PYTHON_BLOCKS,
+    "docs/command/checking.md: etstream verify model.bpte --run": "takes ExecuTorch; tests/peer/test_verify_run.py runs"
+    " such commands",
     "docs/executorch.md: cmake --preset release ": PYTHON_BLOCKS,
     "docs/executorch.md: from etstream.executorch import open_bundle": PYTHON_BLOCKS,
     "docs/executorch.md: import etstream": PYTHON_BLOCKS,

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Proves that the command's reports with --json have what the tables of docs/command.md say.
+"""Proves that the command's reports with --json have what the tables of docs/command say.
 
-    python3 json_tables.py PAGE.md ETSTREAM ROOT
+    python3 json_tables.py FOLDER ETSTREAM ROOT
 
-A table stands below a heading "### NAME" and has the columns `| field | type | |`. A field marked ° may be absent; any
-other is in every report. A field that is an element of a list has [] behind the list's name.
+A table stands below "## Reports as JSON" and a heading "### NAME", and has the columns `| field | type | |`. A field
+marked ° may be absent; any other is in every report. A field that is an element of a list has [] behind the list's name.
+"fields as in `NAME`" stands for the rows of what is in another object or list, of the same table or of that whose
+heading the word behind it links to.
 """
 
 import json
@@ -17,7 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 TYPES = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict, "any": object}
-ROW = re.compile(r"\| `([\w.\[\]]+)`( °)? \| (\w+) \| .*\|")
+ROW = re.compile(r"\| `([\w.\[\]]+)`( °)? \| (\w+) \| (.*)\|")
+SAME = re.compile(r"fields as in `([\w.\[\]]+)`(?: of \[([\w -]+)\])?")
 
 
 
@@ -130,15 +133,25 @@ done
 """
 
 
-def read_tables(page: Path) -> dict[str, dict[str, tuple[bool, str]]]:
-    """Returns, by heading and by field, whether the field may be absent, and its type."""
+def read_tables(folder: Path) -> dict[str, dict[str, tuple[bool, str]]]:
+    """Returns, by heading and by field, whether the field may be absent, and its type, from all pages in the folder."""
     tables: dict[str, dict[str, tuple[bool, str]]] = {}
-    heading = ""
-    for line in page.read_text(encoding="utf-8").split("## Reports as JSON")[1].splitlines():
-        if line.startswith("### "):
-            heading = line[4:]
-        elif match := ROW.fullmatch(line):
-            tables.setdefault(heading, {})[match[1]] = (match[2] is not None, match[3])
+    same: list[tuple[bool, str, str, str, str]] = []
+    for page in sorted(folder.glob("*.md")):
+        heading = ""
+        for line in page.read_text(encoding="utf-8").partition("## Reports as JSON")[2].splitlines():
+            if line.startswith("### "):
+                heading = line[4:]
+            elif match := ROW.fullmatch(line):
+                tables.setdefault(heading, {})[match[1]] = (match[2] is not None, match[3])
+                if told := SAME.search(match[4]):
+                    same.append((told[2] is not None, heading, match[1], told[2] or heading, told[1]))
+    # Those that other tables refer to come first.
+    for _, heading, field, there, like in sorted(same):
+        item = "[]." if tables[there][like][1] == "array" else "."
+        rows = {name: row for name, row in tables[there].items() if name.startswith(like + item)}
+        assert rows, f"{heading}: {field} has the fields of {like}, which has none"
+        tables[heading] |= {field + name.removeprefix(like): row for name, row in rows.items()}
     return tables
 
 
@@ -165,8 +178,8 @@ def check(value: object, name: str, table: dict[str, tuple[bool, str]], seen: se
 
 
 def main() -> int:
-    page, etstream, root = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
-    tables, problems = read_tables(page), []
+    pages, etstream, root = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+    tables, problems = read_tables(pages), []
     golden = root / "tests" / "golden"
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "here"
@@ -198,7 +211,7 @@ def main() -> int:
                 report = json.loads(done.stdout or (folder / "profile.json").read_text())
                 problems += [f"{command}: {problem}" for problem in check(report, "", table, seen)]
             problems += [f"{heading}: no report has {field}" for field in table if field not in seen | UNSEEN]
-    problems += [f"{page}: no command prints what {heading!r} describes" for heading in tables.keys() - COMMANDS.keys()]
+    problems += [f"{pages}: no command prints what {heading!r} describes" for heading in tables.keys() - COMMANDS.keys()]
     count = sum(map(len, tables.values()))
     print("\n".join(problems) or f"{len(tables)} tables, {count} fields are what the command reports")
     return 1 if problems else 0

@@ -51,7 +51,7 @@ def check_page(page: Path, root: Path) -> list[str]:
 
 def main() -> int:
     root = Path(sys.argv[1])
-    globs = ("*.md", "docs/*.md", "schema/*.md", "tests/*.md", "tests/*/*.md")
+    globs = ("*.md", "docs/**/*.md", "schema/*.md", "tests/*.md", "tests/*/*.md")
     pages = [page for pattern in globs for page in root.glob(pattern)]
     problems = [problem for page in pages for problem in check_page(page, root)]
     print("\n".join(problems) or f"all links of {len(pages)} pages lead somewhere")

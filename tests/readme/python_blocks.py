@@ -63,11 +63,11 @@ def run(page: str, start: str, names: dict[str, Any]) -> dict[str, Any]:
 def flatc_script() -> None:
     """Checks that ExecuTorch calls the script where it calls flatc."""
     script = HERE / "flatc"
-    script.write_text(block("docs/command.md", "#!/bin/sh"), encoding="utf-8")
+    script.write_text(block("docs/command/programs.md", "#!/bin/sh"), encoding="utf-8")
     script.chmod(0o755)
-    code = block("docs/command.md", "from executorch.exir._serialize ").replace("/path/to/script", str(script))
+    code = block("docs/command/programs.md", "from executorch.exir._serialize ").replace("/path/to/script", str(script))
     names: dict[str, Any] = {}
-    exec(compile(code, "docs/command.md", "exec"), names)  # noqa: S102 it is ours
+    exec(compile(code, "docs/command/programs.md", "exec"), names)  # noqa: S102 it is ours
     schema = HERE / "schema.fbs"
     schema.write_text('table T { n: int; } root_type T; file_identifier "TEST";', encoding="utf-8")
     (HERE / "data.json").write_text('{"n": 7}', encoding="utf-8")
