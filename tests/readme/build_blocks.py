@@ -44,9 +44,12 @@ BLOCKS = {
     " perf/export_paths.py this one",
     "docs/installing.md: packaging/wheels ": "tests/run all builds and tries those for x86-64; all of them before a release",
     "docs/installing.md: cpack ": "tests/packaging/debian_packages runs it",
+    "docs/installing.md: mkdir /sys/fs/cgroup/small": "takes root, and changes the system; tests/readme/systemd_run.py makes"
+    " such groups",
     'docs/library.md: #include "etstream/inspect.h"': HEADERS,
     "docs/library.md: find_package(etstream ": BUILD_BLOCKS,
     "docs/library.md: c++ -std=c++20 app.cpp ": BUILD_BLOCKS,
+    'docs/phones.md: #include "etstream/packed_file.h"': HEADERS,
     "docs/platforms.md: packaging/cross macos-arm64 ": "tests/run all does all but those on aarch64",
     "docs/performance.md: perf/run ": "measures, which takes long",
     "docs/performance.md: ETSTREAM=$PWD/": "a part of perf/run",
