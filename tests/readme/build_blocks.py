@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the pages' commands that build, install and link the library, and lists where each block of code is run, or why
-it is not. With --places it does the latter alone, and checks README's first screen."""
+it is not. With --places it does the latter alone, and checks README's first screen and the table of CMake's options."""
 
 from __future__ import annotations
 
 import filecmp
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -47,7 +48,9 @@ BLOCKS = {
     "docs/installing.md: mkdir /sys/fs/cgroup/small": "takes root, and changes the system; tests/readme/systemd_run.py makes"
     " such groups",
     'docs/library.md: #include "etstream/inspect.h"': HEADERS,
+    'docs/library.md: #include "etstream/write.h"': HEADERS,
     "docs/library.md: find_package(etstream ": BUILD_BLOCKS,
+    "docs/library.md: include(FetchContent)": BUILD_BLOCKS,
     "docs/library.md: c++ -std=c++20 app.cpp ": BUILD_BLOCKS,
     'docs/phones.md: #include "etstream/packed_file.h"': HEADERS,
     "docs/platforms.md: packaging/cross macos-arm64 ": "tests/run all does all but those on aarch64",
@@ -103,8 +106,9 @@ def install() -> None:
     shell(block("README.md", ".ci/install-packages build "), ROOT, PATH=f"{stub.parent}:{os.environ['PATH']}")
 
 
-def project(name: str) -> Path:
-    """Makes a folder with the program in README.md, and the files that it opens."""
+def project(name: str, how: str = "find_package(etstream ") -> Path:
+    """Makes a folder with the program in README.md, and the files that it opens. A block of docs/library.md that begins
+    with `how` links it."""
     folder = HERE / name
     shutil.copytree(ROOT / "examples", folder)
     lines = block("README.md", '#include "etstream/bundled_program.h"').splitlines(keepends=True)
@@ -114,7 +118,7 @@ def project(name: str) -> Path:
     (folder / "app.cpp").write_text("".join(program), encoding="utf-8")
     (folder / "CMakeLists.txt").write_text(PROJECT, encoding="utf-8")
     with (folder / "CMakeLists.txt").open("a", encoding="utf-8") as file:
-        file.write(block("docs/library.md", "find_package(etstream "))
+        file.write(block("docs/library.md", how))
     return folder
 
 
@@ -131,6 +135,9 @@ def link() -> None:
     environment = {"CMAKE_PREFIX_PATH": str(PREFIX)}
     shell("cmake -G Ninja -S . -B build && cmake --build build && build/app", folder, **environment)
     check_bundle(folder)
+    # tests/package compiles etstream as a part of another project.
+    folder = project("fetch", "include(FetchContent)")
+    shell(f"cmake -G Ninja -S . -B build -D FETCHCONTENT_SOURCE_DIR_ETSTREAM='{ROOT}'", folder)
     folder = project("pkg-config")
     (packages,) = PREFIX.rglob("pkgconfig")
     shell(block("docs/library.md", "c++ -std=c++20 app.cpp ") + "./a.out", folder, PKG_CONFIG_PATH=str(packages))
@@ -142,6 +149,15 @@ def check_first_screen() -> None:
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     if len(lines) > 150 or "pip install ." not in lines[:30]:
         sys.exit("README.md: expected at most 150 lines, and `pip install .` in the first 30")
+
+
+def check_options() -> None:
+    """Checks that docs/library.md has CMake's options."""
+    text = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
+    options = re.findall(r"^option\((\w+)", text, re.MULTILINE)
+    told = re.findall(r"^\| `(ETSTREAM_\w+)`", (ROOT / "docs" / "library.md").read_text(encoding="utf-8"), re.MULTILINE)
+    if sorted(told) != sorted(options):
+        sys.exit(f"docs/library.md has these options: {told}; CMakeLists.txt has these: {options}")
 
 
 def check_places() -> None:
@@ -159,6 +175,7 @@ def check_places() -> None:
 def main() -> int:
     check_places()
     check_first_screen()
+    check_options()
     if sys.argv[1:] == ["--places"]:
         return 0
     shutil.rmtree(HERE, ignore_errors=True)
