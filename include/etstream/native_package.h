@@ -34,10 +34,10 @@ struct ArchiveTime {
   int second = 0;
 };
 
-/// Returns the default time stamp: SOURCE_DATE_EPOCH of the environment, in UTC, or else the local time. Must
-/// not be called while another thread changes the environment. Error: kInvalidArgument if SOURCE_DATE_EPOCH
-/// is not a number of seconds.
-[[nodiscard]] ETSTREAM_EXPORT Result<ArchiveTime> current_archive_time();
+/// Returns the time stamp that a package gets by default: in UTC the time that the environment variable
+/// SOURCE_DATE_EPOCH gives, whose value the caller reads; the local time if that is null. Error:
+/// kInvalidArgument if it is not a number of seconds.
+[[nodiscard]] ETSTREAM_EXPORT Result<ArchiveTime> current_archive_time(const char* source_date_epoch);
 
 /// A description of a package, for planning.
 struct NativePackage {

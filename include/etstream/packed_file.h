@@ -47,10 +47,10 @@ inline constexpr std::string_view kPackedSuffix = ".etz";
 [[nodiscard]] ETSTREAM_EXPORT Result<bool> is_packed(const ByteSource& file);
 
 /// Returns the original bytes of a packed file. They are decoded as they are read, a piece at a time, and
-/// checked by the hash of the piece. Of a read of 4 MiB or more, further threads decode the pieces: one a
-/// processor, but at most 4. The thread that reads is the only one that reads `file`, and one such read
-/// at a time is divided so. Offsets in messages about the packed file count its own bytes. Memory: up to 6
-/// pieces of 1 MiB, and 4 MiB for each thread that reads or decodes. Errors: kUnsupported for another
+/// checked by the hash of the piece. Of a read of 4 MiB or more, further threads decode the pieces, if
+/// set_default_threads() asked for them. The thread that reads is the only one that reads `file`, and one
+/// such read at a time is divided so. Offsets in messages about the packed file count its own bytes. Memory:
+/// up to 6 pieces of 1 MiB, and 4 MiB for each thread that reads or decodes. Errors: kUnsupported for another
 /// kind of file or a later version; kCorrupt for a file that is not whole; those of reading.
 [[nodiscard]] ETSTREAM_EXPORT Result<ByteSource> unpacked(ByteSource file);
 
@@ -100,10 +100,15 @@ struct UpdateSummary : PackedSummary {
 /// any other source. Errors: kCorrupt; those of reading.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> check_packed(const ByteSource& file);
 
+/// Sets how many threads of this process code and decode packed files, at most 64, where options don't say; 0
+/// means one a processor, but at most 4. Until this is called, the thread that writes or reads does it alone,
+/// and the library starts none. May be called at any time.
+ETSTREAM_EXPORT void set_default_threads(unsigned threads) noexcept;
+
 /// Options of packing and unpacking.
 struct PackOptions {
-  /// The threads that code, at most 64; 0 for one a processor, but at most 4. Each takes up to 4 MiB, or 9
-  /// MiB with a base, and all else up to 16 MiB. The bytes that are written do not depend on it.
+  /// The threads that code, at most 64; 0 for as many as set_default_threads() said. Each takes up to 4 MiB,
+  /// or 9 MiB with a base, and all else up to 16 MiB. The bytes that are written do not depend on it.
   unsigned threads = 0;
 };
 

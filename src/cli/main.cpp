@@ -18,6 +18,7 @@
 #include "cli/terminal.h"
 #include "cli/wrong_command_line.h"
 #include "etstream/input_record.h"
+#include "etstream/packed_file.h"
 #include "present/print.h"
 
 namespace etstream::cli {
@@ -58,6 +59,7 @@ std::vector<std::string> take_command(std::vector<std::string>& arguments) {
 
 int run_command(int argc, char** argv) {
   occupy_standard_descriptors();
+  set_default_threads(0);
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   ChosenCommand chosen;
   chosen.command = take_command(arguments);

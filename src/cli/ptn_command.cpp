@@ -2,6 +2,7 @@
 //
 // etstream ptn GRAPH [--constants WEIGHTS]... -o OUT.ptn
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -47,7 +48,7 @@ Result<NativePackage> read_package(const PtnArguments& arguments) {
   out.constants = std::move(joined.tensors);
   out.mutable_keys = arguments.mutable_keys;
   out.alignment = arguments.alignment;
-  ETSTREAM_ASSIGN(out.modified, current_archive_time());
+  ETSTREAM_ASSIGN(out.modified, current_archive_time(std::getenv("SOURCE_DATE_EPOCH")));
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "etstream/out_of_core.h"
+#include "etstream/packed_file.h"
 #include "etstream/version.h"
 #include "present/size_text.h"
 #include "python/bindings.h"
@@ -25,6 +26,7 @@ NB_MODULE(_core, module) {
   nb::set_leak_warnings(false);
   module.doc() = "The library of etstream. Use the package's own functions.";
   module.attr("version") = ETSTREAM_VERSION;
+  etstream::set_default_threads(0);
   bind_sources(module);
   bind_file_plans(module);
   bind_bundles(module);

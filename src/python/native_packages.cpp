@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>
@@ -58,7 +59,7 @@ FilePlan plan_package(nb::handle graph, const CheckpointByName& constants,
   }
   return without_gil([&]() -> Result<FilePlan> {
     if (!modified) {
-      ETSTREAM_ASSIGN(package.modified, current_archive_time());
+      ETSTREAM_ASSIGN(package.modified, current_archive_time(std::getenv("SOURCE_DATE_EPOCH")));
     }
     return plan(package);
   });

@@ -25,13 +25,14 @@ namespace etstream {
 
 /// Reads the program into memory, part by part as the runtime asks for them. `program` may be any bytes, such
 /// as the weights of a .ptd file. A packed one is decoded straight to where the runtime wants it, and parts
-/// of 4 MiB and more by several threads; meanwhile this takes the memory that unpacked() says. size() is
-/// exactly the program's: if it has no segments, the runtime loads that many bytes. Every function may be
-/// called from several threads at once. Memory that load() returns has the alignment of the part in the
-/// program, at least 64 and at most 4096 bytes; it belongs to the buffer, which may outlive the loader.
-/// Errors are logged by ExecuTorch and returned: InvalidArgument for a range that is not inside the program,
-/// AccessFailed for what can't be read (also from a file that was shortened or replaced),
-/// MemoryAllocationFailed. Errors of opening: kTooLarge for a program over SIZE_MAX; kOutOfMemory.
+/// of 4 MiB and more by as many threads as set_default_threads() of packed_file.h said; meanwhile this takes
+/// the memory that unpacked() says. size() is exactly the program's: if it has no segments, the runtime loads
+/// that many bytes. Every function may be called from several threads at once. Memory that load() returns has
+/// the alignment of the part in the program, at least 64 and at most 4096 bytes; it belongs to the buffer,
+/// which may outlive the loader. Errors are logged by ExecuTorch and returned: InvalidArgument for a range
+/// that is not inside the program, AccessFailed for what can't be read (also from a file that was shortened
+/// or replaced), MemoryAllocationFailed. Errors of opening: kTooLarge for a program over SIZE_MAX;
+/// kOutOfMemory.
 [[nodiscard]] ETSTREAM_EXPORT Result<std::unique_ptr<executorch::runtime::DataLoader>> open_program_loader(
     ByteSource program);
 

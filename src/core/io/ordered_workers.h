@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -20,13 +21,13 @@
 
 namespace etstream {
 
-/// Returns how many threads to use for `asked`: all processors, but at most 4, for 0; never more than 64.
+/// The number that set_default_threads() of packed_file.h sets.
+inline std::atomic<unsigned> default_threads = 1;
+
+/// Returns how many threads to use for `asked`: the default for 0, never more than 64.
 [[nodiscard]] inline unsigned threads_for(unsigned asked) noexcept {
-  constexpr unsigned kMostByDefault = 4;
   constexpr unsigned kMost = 64;
-  if (asked != 0) return std::min(asked, kMost);
-  const unsigned processors = std::thread::hardware_concurrency();  // 0 if that is not known
-  return processors == 0 ? 1 : std::min(processors, kMostByDefault);
+  return std::min(asked != 0 ? asked : default_threads.load(), kMost);
 }
 
 /// Threads, and the items that they work on. The work should allocate nothing, as the C library sets aside

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -194,6 +195,13 @@ class PackingSink final : public BufferedSink {
 }  // namespace etstream::packed
 
 namespace etstream {
+
+void set_default_threads(unsigned threads) noexcept {
+  constexpr unsigned kMostByDefault = 4;
+  // The number of processors is 0 if it is not known.
+  default_threads =
+      threads != 0 ? threads : std::clamp(std::thread::hardware_concurrency(), 1U, kMostByDefault);
+}
 
 std::uint64_t packing_memory(const PackOptions& options) noexcept {
   const unsigned threads = threads_for(options.threads);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <functional>
@@ -396,18 +395,16 @@ Result<NativeGraph> read_native_graph(const ByteSource& graph) {
   return without_exceptions([&] { return read_native_graph(graph, graph.name()); });
 }
 
-Result<ArchiveTime> current_archive_time() {
-  const char* const given =
-      std::getenv("SOURCE_DATE_EPOCH");  // NOLINT(concurrency-mt-unsafe): see the header
+Result<ArchiveTime> current_archive_time(const char* source_date_epoch) {
   std::tm calendar{};
-  if (given == nullptr) {
+  if (source_date_epoch == nullptr) {
     const std::time_t now = std::time(nullptr);
     if (::localtime_r(&now, &calendar) == nullptr) {
       return make_error(ErrorCode::kUnsupported, "the time of day can't be told");
     }
     return archive_time(calendar);
   }
-  const std::string_view digits = given;
+  const std::string_view digits = source_date_epoch;
   std::time_t seconds = 0;
   const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), seconds);
   const bool is_read = read.ec == std::errc() && read.ptr == digits.data() + digits.size();

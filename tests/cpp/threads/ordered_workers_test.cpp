@@ -7,6 +7,8 @@
 #include <chrono>
 #include <vector>
 
+#include "etstream/packed_file.h"
+
 namespace etstream::ordered_workers_test {
 namespace {
 
@@ -78,13 +80,18 @@ TEST_CASE("workers end with items that no one takes") {
   CHECK(worked <= 5);
 }
 
-TEST_CASE("as many threads as asked for are used, and otherwise at most four") {
+TEST_CASE("as many threads as asked for are used, and otherwise the default, which is one until it is set") {
   CHECK(threads_for(1) == 1);
   CHECK(threads_for(9) == 9);
   CHECK(threads_for(64) == 64);
   CHECK(threads_for(65) == 64);
+  CHECK(threads_for(0) == 1);
+  set_default_threads(2);
+  CHECK(threads_for(0) == 2);
+  set_default_threads(0);
   CHECK(threads_for(0) >= 1);
   CHECK(threads_for(0) <= 4);
+  set_default_threads(1);
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ TEST_CASE("threads that unpack a bad file end") {
 }
 
 TEST_CASE("threads decode a large read, which begins and ends inside of pieces") {
+  set_default_threads(4);
   // More pieces than the reader takes offsets at once.
   std::string original(66 * kMiB + 1000, '\0');
   for (std::size_t at = 0; at < original.size(); at += kMiB / 4 + 1)
@@ -55,6 +56,7 @@ TEST_CASE("threads decode a large read, which begins and ends inside of pieces")
 }
 
 TEST_CASE("a large read of a bad file ends with the error of the first bad piece") {
+  set_default_threads(4);
   std::string packed = packed_bytes(patterned(9 * kMiB));
   for (const std::size_t at : {packed.size() / 2, packed.size() / 3}) {
     packed[at] = static_cast<char>(~packed[at]);
