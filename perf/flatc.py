@@ -46,8 +46,8 @@ def build(program: Path) -> None:
     """Builds a program with the library beside the command."""
     library = Path(ETSTREAM).parents[1]
     compiler = [os.environ.get("CXX", "c++"), "-std=c++20", "-O2", f"-I{ROOT}/include", f"-I{library}/include"]
-    source = ROOT / "perf" / "flatc_call.cpp"
-    subprocess.run([*compiler, source, library / "src" / "libetstream.a", "-lflatbuffers", "-lcrypto", "-o", program], check=True)
+    libraries = [library / "src" / "libetstream.a", "-lflatbuffers", "-lcrypto", "-lz", "-lzstd"]
+    subprocess.run([*compiler, ROOT / "perf" / "flatc_call.cpp", *libraries, "-o", program], check=True)
 
 
 def compare(mode: str, graph: Path, folder: Path, program: Path, rounds: int, longest: float | None) -> bool:

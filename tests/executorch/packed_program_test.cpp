@@ -125,6 +125,7 @@ std::string large() {
 }
 
 TEST_CASE("several threads load parts of every size of a packed file at once") {
+  set_default_threads(4);
   const TemporaryFolder folder;
   const std::string bytes = large();
   const auto packed = written(plan_copy(source_of(bytes), "weights"), folder / "large.etz");

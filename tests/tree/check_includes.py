@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Proves who includes whom: a folder of src/ includes itself and those before it in FOLDERS.
+"""Proves who includes whom: a folder of src/ includes itself and those before it in FOLDERS, as far as its component may.
 
     python3 check_includes.py ROOT
 
@@ -28,6 +28,13 @@ FOLDERS = """
     files/runs files files/origins
     present cli python executorch
 """.split()
+# The components that src/CMakeLists.txt makes: the folders of each, and those of others that it includes.
+COMPONENTS = {
+    "etstream": ("core flatbuffer formats", ""),
+    "etstream-checks": ("runtime_checks", "core flatbuffer formats"),
+    "etstream-memory": ("memory", "core flatbuffer formats"),
+    "etstream-tools": ("files", "core flatbuffer formats runtime_checks memory/process"),
+}
 OUTSIDE = {
     "cli": "core/base/* present/*",
     # The module makes Python's objects and streams with parts that the public headers hide: schemas that it packs
@@ -72,6 +79,7 @@ OPERATING_SYSTEM = re.compile(
 )
 SYSTEM_FILES = ("_posix", "_linux", "_apple")
 STANDARD = re.compile(r"[a-z0-9_]+")  # names without .h: <vector>, <cstdio>
+COMPONENT = re.compile(r"^etstream_component\((\S+)((?:\$\{\w+\}|[^)$])*)\)", re.MULTILINE)
 HASHED = re.compile(r"\bunordered_(multi)?(map|set)\b")
 
 
@@ -94,6 +102,15 @@ def folder_of(root: Path, relative: Path) -> str | None:
     return relative.parent.relative_to("src").as_posix()
 
 
+def is_within(folder: str, folders: str) -> bool:
+    return any(folder == f or folder.startswith(f + "/") for f in folders.split())
+
+
+def component_of(folder: str) -> str:
+    """Returns the component that has a folder of src/; "" for what is no part of the library."""
+    return next((name for name, (own, _) in COMPONENTS.items() if is_within(folder, own)), "")
+
+
 def check_file(root: Path, path: Path) -> list[str]:
     """Returns a line for each error in the includes of one file."""
     relative = path.relative_to(root)
@@ -103,7 +120,8 @@ def check_file(root: Path, path: Path) -> list[str]:
         return [f"{relative}: no folder, or more than one, has its source; see OWNERS"]
     if folder not in FOLDERS:
         return [f"{relative}: FOLDERS has no src/{folder}"]
-    before = FOLDERS[: FOLDERS.index(folder)]
+    included = " ".join(COMPONENTS.get(component_of(folder), FOLDERS))
+    before = [f for f in FOLDERS[: FOLDERS.index(folder)] if is_within(f, included)]
     text = path.read_text(encoding="utf-8")
     hashed = HASHED.search(text)
     problems = [f"{relative}: {hashed[0]}: take one that sorts, as its keys may come from a file"] if hashed else []
@@ -133,6 +151,20 @@ def check_file(root: Path, path: Path) -> list[str]:
     return problems
 
 
+def check_components(root: Path) -> list[str]:
+    """Returns the errors of src/CMakeLists.txt: components of other folders, or with headers of other components."""
+    problems, listed = [], {}
+    for name, body in COMPONENT.findall((root / "src/CMakeLists.txt").read_text(encoding="utf-8")):
+        listed.update((word, name) for word in body.split() if word.endswith(".h"))
+        others = [word for word in body.split() if component_of(word) not in ("", name)]
+        problems += [f"src/CMakeLists.txt: {folder} is no part of {name}" for folder in others]
+    for header in sorted(path.name for path in (root / "include/etstream").glob("*.h")):
+        name = component_of(owner_of(root, f"etstream/{header}") or "")
+        if listed.pop(header, "etstream") != name:
+            problems.append(f"src/CMakeLists.txt: {header} is a header of {name}")
+    return problems + [f"src/CMakeLists.txt: there is no {header}" for header in listed]
+
+
 def check_lists(root: Path, files: list[Path]) -> list[str]:
     """Returns the errors in the lists: folders that are not there, and private headers that nothing needs."""
     problems = [f"FOLDERS: there is no src/{f}" for f in FOLDERS if not (root / "src" / f).is_dir()]
@@ -151,7 +183,7 @@ def main() -> int:
         print(f"{root} has no sources")
         return 1
     problems = [problem for path in files for problem in check_file(root, path)]
-    problems += check_lists(root, files)
+    problems += check_lists(root, files) + check_components(root)
     print("\n".join(problems) or f"{len(files)} files include only what they may")
     return 1 if problems else 0
 

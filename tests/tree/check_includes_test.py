@@ -6,7 +6,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from check_includes import FOLDERS, OUTSIDE, check_file, check_lists
+from check_includes import FOLDERS, OUTSIDE, check_components, check_file, check_lists
 
 TREE = {
     "include/etstream/sink.h": "",
@@ -41,6 +41,24 @@ class CheckIncludes(unittest.TestCase):
         self.assertIn("may not include", self.problems("src/formats/pte/graph.cpp", include))
         self.assertEqual(self.problems("src/formats/pte/rewrite/a.cpp", '#include "etstream/program.h"'), "")
         self.assertIn("may not include", self.problems("src/formats/ptd/a.cpp", '#include "etstream/program.h"'))
+
+    def test_a_component_includes_those_that_it_needs(self) -> None:
+        self.assertEqual(self.problems("src/files/a.cpp", '#include "memory/process/command.h"'), "")
+        self.assertIn("may not include", self.problems("src/files/a.cpp", '#include "memory/heap/heap_posix.h"'))
+        self.assertIn("may not include", self.problems("src/memory/heap/a.cpp", '#include "runtime_checks/call_verify.h"'))
+
+    def test_components_have_their_own_folders_and_headers(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder).resolve()
+            for file in ("src/core/io/sink.cpp", "src/files/verify.cpp", "include/etstream/verify.h", "include/etstream/sink.h"):
+                (root / file).parent.mkdir(parents=True, exist_ok=True)
+                (root / file).touch()
+            (root / "src/CMakeLists.txt").write_text(
+                "etstream_component(etstream FOLDERS core files)\n"
+                "etstream_component(etstream-tools HEADERS none.h\n  FOLDERS files SOURCES ${more})\n"
+            )
+            wrong = ("files is no part of etstream", "verify.h is a header of etstream-tools", "there is no none.h")
+            self.assertEqual(check_components(root), [f"src/CMakeLists.txt: {problem}" for problem in wrong])
 
     def test_lists_say_what_is_so(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
