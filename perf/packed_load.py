@@ -79,7 +79,7 @@ def load_once(path: Path, is_slow: bool) -> None:
     import torch
     from etstream.executorch import load
 
-    (tensor,) = etstream.inspect(path)["methods"][0]["inputs"]
+    (tensor,) = etstream.inspect(path).methods[0].inputs
     dtype, _, sizes = tensor.partition(" ")
     inputs = [torch.ones(json.loads(sizes), dtype=getattr(torch, dtype))]
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew

@@ -6,6 +6,7 @@
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,9 +44,14 @@ using PathLike = Annotated<"str | os.PathLike[str]">;
 using PathsLike = Annotated<"collections.abc.Iterable[str | os.PathLike[str]]">;
 using OutputLike = Annotated<"etstream._types.OutputLike">;
 using Any = Annotated<"typing.Any">;
+using Report = Annotated<"dict[str, typing.Any]">;
 using Key = Annotated<"str">;
 using Names = Annotated<"collections.abc.Iterator[str]">;
 using Shape = Annotated<"tuple[int, ...]">;
+
+/// Returns a report as dicts, lists, texts and numbers, as etstream.results takes it. Texts keep bytes that
+/// are not UTF-8.
+[[nodiscard]] Report in_python(const nlohmann::ordered_json& report);
 
 /// Returns an iterator over the names in `items`, for a mapping.
 template <class Items>

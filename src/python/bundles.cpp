@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <nanobind/stl/complex.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/variant.h>
@@ -7,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,11 +21,13 @@
 #include "etstream/case_files.h"
 #include "etstream/compare.h"
 #include "etstream/dim_order.h"
+#include "etstream/method_runs.h"
 #include "flatbuffer/schema_packer.h"
 #include "formats/bpte/bundled_program.h"
 #include "formats/bpte/test_cases.h"
 #include "formats/tensor/dimensions.h"
 #include "formats/tensor/strided_source.h"
+#include "present/reports.h"
 #include "python/array_views.h"
 #include "python/bindings.h"
 #include "python/errors.h"
@@ -252,18 +254,24 @@ std::vector<std::pair<std::string, std::uint32_t>> suite_sizes(const BundledProg
 }
 
 /// Compares two values; tensors are brought into one order.
-Comparison compare_values(nb::handle expected_object, nb::handle actual_object, std::optional<double> rtol,
-                          std::optional<double> atol, std::uint64_t integer, bool nan_equal) {
+Report compare_values(nb::handle expected_object, nb::handle actual_object, std::optional<double> rtol,
+                      std::optional<double> atol, std::uint64_t integer, bool nan_equal) {
   const Value expected = value_of(expected_object);
   const Value actual = value_of(actual_object);
   const Tolerance tolerance{.absolute = atol, .relative = rtol, .integer = integer, .nan_equal = nan_equal};
-  return without_gil([&]() -> Result<Comparison> {
+  OutputRun output;
+  output.comparison = without_gil([&]() -> Result<Comparison> {
     const auto* one = std::get_if<Tensor>(&expected);
     const auto* other = std::get_if<Tensor>(&actual);
     if (!one || !other || one->sizes != other->sizes) return compare(expected, actual, tolerance);
     ETSTREAM_ASSIGN(const Tensor moved, with_dim_order(*other, one->dim_order));
     return compare(expected, moved, tolerance);
   });
+  MethodRun run;
+  run.outputs.push_back(output);
+  Json report = runs_to_json({run}).at(0).at("outputs").at(0);
+  report["message"] = summary(*output.comparison);
+  return in_python(report);
 }
 
 void bind_tensors(nb::module_& module) {
@@ -305,44 +313,6 @@ void bind_tensors(nb::module_& module) {
              "Raises CorruptError for a tensor of a file that is none.");
 }
 
-/// Returns the place of an element as a tuple.
-Shape place_in(const Comparison& comparison, std::uint64_t index) {
-  if (index >= comparison.elements) throw nb::index_error("no element has this index");
-  return shape_of(place_of(comparison, index));
-}
-
-void bind_comparisons(nb::module_& module) {
-  nb::class_<Mismatch>(module, "Mismatch", "An element, or a scalar, that is not as expected.")
-      .def_ro("index", &Mismatch::index, "Of the element, in the order in which the expected data lies.")
-      .def_ro("expected", &Mismatch::expected, nb::sig("def expected(self) -> int | float | complex"))
-      .def_ro("actual", &Mismatch::actual, nb::sig("def actual(self) -> int | float | complex"))
-      .def("__repr__", [](const Mismatch& self) {
-        return nb::str("<etstream.Mismatch at {}: expected {}, found {}>")
-            .format(self.index, self.expected, self.actual);
-      });
-  nb::class_<Comparison>(module, "Comparison",
-                         "How far one output is from the expected one: over the pairs of elements in which "
-                         "both are finite. True where no element mismatches; str() says it in a line.")
-      .def_ro("elements", &Comparison::elements, "How many were compared; 1 for a scalar.")
-      .def_ro("mismatches", &Comparison::mismatches, "How many of them are further off than allowed.")
-      .def_ro("largest_absolute_error", &Comparison::largest_absolute_error)
-      .def_ro("mean_absolute_error", &Comparison::mean_absolute_error)
-      .def_ro("largest_relative_error", &Comparison::largest_relative_error,
-              "|actual - expected| / |expected|, of those whose expected one is not 0.")
-      .def_ro("first", &Comparison::first, "The first mismatch, if any.")
-      .def_ro("worst", &Comparison::worst,
-              "The mismatch with the largest absolute error, or the first with a NaN or an infinity.")
-      .def("place", &place_in, nb::arg("index"),
-           "The indices of an element, one for each dimension; empty for a scalar. Raises IndexError for an "
-           "index that no element has.")
-      .def("__bool__", &Comparison::passed)
-      .def("__str__", &summary)
-      .def("__repr__",
-           [](const Comparison& self) { return text("<etstream.Comparison: {}>", summary(self)); });
-  module.def("compare", &compare_values, nb::arg("expected").none(), nb::arg("actual").none(), nb::kw_only(),
-             nb::arg("rtol").none(), nb::arg("atol").none(), nb::arg("integer"), nb::arg("nan_equal"));
-}
-
 /// Tells pytest that the class is no test, as its name suggests one.
 void say_no_test(nb::handle type) { type.attr("__test__") = false; }
 
@@ -382,8 +352,9 @@ void bind_suites(nb::module_& module) {
 
 void bind_bundles(nb::module_& module) {
   bind_tensors(module);
-  bind_comparisons(module);
   bind_suites(module);
+  module.def("compare", &compare_values, nb::arg("expected").none(), nb::arg("actual").none(), nb::kw_only(),
+             nb::arg("rtol").none(), nb::arg("atol").none(), nb::arg("integer"), nb::arg("nan_equal"));
   module.def("read_test_cases", &suites_from, nb::arg("path"));
   module.def("plan_bundle", &plan_bundle, nb::arg("program"), nb::arg("suites"), nb::arg("format"),
              nb::arg("hash"), nb::arg("program_alignment"), nb::arg("unchecked"), nb::arg("as_of"),

@@ -20,9 +20,11 @@
 #include "etstream/bundled_program.h"
 #include "etstream/checkpoint.h"
 #include "etstream/file_kind.h"
+#include "etstream/llama_parameters.h"
 #include "etstream/rename_rules.h"
 #include "etstream/safetensors.h"
 #include "etstream/tensor_data_shards.h"
+#include "etstream/torch_file.h"
 #include "python/array_views.h"
 #include "python/bindings.h"
 #include "python/errors.h"
@@ -135,15 +137,15 @@ std::vector<FilePlan> plan_checkpoint(const CheckpointByName& checkpoint, const 
                                       std::optional<std::uint32_t> segment_alignment,
                                       const std::optional<std::string>& as_of,
                                       std::optional<std::uint64_t> most) {
-  const bool is_ptd = choice<bool>("to", format, {"ptd", true}, {"safetensors", false});
   const ExecutorchRelease release = release_of(as_of).value_or(kLatestRelease);
   const TensorDataOptions options{
       .share_equal = share_equal,
       .allow_opaque = allow_opaque,
       .segment_alignment = segment_alignment.value_or(default_segment_alignment(release))};
   return without_gil([&]() -> Result<std::vector<FilePlan>> {
-    if (!is_ptd) {
-      ETSTREAM_ASSIGN(FilePlan whole, plan_safetensors(checkpoint));
+    if (format != "ptd") {
+      ETSTREAM_ASSIGN(FilePlan whole,
+                      format == "pth" ? plan_torch_file(checkpoint) : plan_safetensors(checkpoint));
       return std::vector{std::move(whole)};
     }
     ETSTREAM_ASSIGN(const TensorData data, describe_tensor_data(checkpoint, options));
@@ -284,6 +286,16 @@ void bind_checkpoints(nb::module_& module) {
         return kind ? std::optional(std::string(name_of(*kind))) : std::nullopt;
       },
       nb::arg("path"), "The kind of file that the ending of a path says, as inspect() names it; or None.");
+  module.def(
+      "llama_parameters",
+      [](const CheckpointByName& checkpoint) {
+        using Found = std::tuple<std::string, std::vector<std::string>, std::string>;
+        auto found = without_gil([&] { return llama_parameters(checkpoint); });
+        return found ? std::optional<Found>({found->json, found->unknown, found->model_type}) : std::nullopt;
+      },
+      nb::arg("checkpoint"),
+      "The params.json of a checkpoint of Llama, the members of config.json that are not known, and its "
+      "model_type; no JSON for another model, and None without config.json.");
   module.def("plan_checkpoint", &plan_checkpoint, nb::arg("checkpoint"), nb::arg("to"),
              nb::arg("share_equal"), nb::arg("allow_opaque"), nb::arg("segment_alignment"), nb::arg("as_of"),
              nb::arg("most") = nb::none());

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstddef>
@@ -10,7 +9,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -112,14 +110,28 @@ nb::bytes bytes_of(const FilePlan& plan) {
   return bytes;
 }
 
-using ExtentTuple = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::string>;
+using Extents = Annotated<"etstream.results.Table[etstream.results.Extent]">;
 
-std::vector<ExtentTuple> extents_of(const FilePlan& plan) {
-  std::vector<ExtentTuple> out;
+/// Returns the fields of a plan as a result.
+Any result_of(const FilePlan& plan) {
+  nb::list extents;
   for (const Extent& extent : plan.extents) {
-    out.emplace_back(extent.offset, extent.size(), extent.alignment, plan.label(extent));
+    nb::dict out;
+    out["offset"] = extent.offset;
+    out["size"] = extent.size();
+    out["alignment"] = extent.alignment;
+    out["label"] = plan.label(extent);
+    out["source"] = extent.source.name();
+    extents.append(out);
   }
-  return out;
+  nb::dict report;
+  report["size"] = plan.size;
+  report["metadata_size"] = plan.metadata_size;
+  report["payload_size"] = plan.payload_size;
+  report["memory"] = plan.memory();
+  report["extents"] = extents;
+  const nb::object type = nb::module_::import_("etstream.results").attr("PlannedFile");
+  return nb::object(type.attr("_of")(report));
 }
 
 }  // namespace
@@ -134,8 +146,17 @@ void bind_file_plans(nb::module_& module) {
       .def_ro("payload_size", &FilePlan::payload_size,
               "The bytes that stay where they lie until they are written.")
       .def_prop_ro("memory", &FilePlan::memory, "About how many bytes of memory writing takes.")
-      .def_prop_ro("extents", &extents_of,
-                   "In file order: offset, size and alignment in bytes, and what it holds.")
+      .def_prop_ro(
+          "extents",
+          [](const FilePlan& self) -> Extents { return nb::object(result_of(self).attr("extents")); },
+          "In file order: each with its offset, size and alignment in bytes, the label of what it holds, and "
+          "the source of its bytes.")
+      .def(
+          "to_dict",
+          [](const FilePlan& self) -> Report { return nb::object(result_of(self).attr("to_dict")()); },
+          "The plan as a dict of numbers and lists.")
+      .def("_repr_html_",
+           [](const FilePlan& self) { return nb::cast<std::string>(result_of(self).attr("_repr_html_")()); })
       .def("__len__", [](const FilePlan& self) { return static_cast<std::size_t>(self.size); })
       .def("__bytes__", &bytes_of, "The whole file, in memory.")
       .def(

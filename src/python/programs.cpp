@@ -136,10 +136,10 @@ FilePlan plan_pte_file(nb::object program, const ProgramPlanOptions& options) {
   return without_gil([&] { return plan(description, options); });
 }
 
-/// Plans the programs, the files of what they share, and the container. Returns them with the report as JSON.
-std::tuple<std::vector<FilePlan>, std::vector<FilePlan>, std::optional<FilePlan>, std::string>
-plan_shared_weights(const std::vector<std::pair<std::string, SourceLike>>& programs, std::uint64_t least_size,
-                    bool into_container, std::uint32_t align, std::optional<std::uint64_t> split_max_size) {
+/// Plans the programs, the files of what they share, and the container. Returns them with the report.
+std::tuple<std::vector<FilePlan>, std::vector<FilePlan>, std::optional<FilePlan>, Report> plan_shared_weights(
+    const std::vector<std::pair<std::string, SourceLike>>& programs, std::uint64_t least_size,
+    bool into_container, std::uint32_t align, std::optional<std::uint64_t> split_max_size) {
   std::vector<SharingInput> inputs;
   std::vector<SharingProgram> before;
   for (const auto& [name, program] : programs) {
@@ -155,7 +155,7 @@ plan_shared_weights(const std::vector<std::pair<std::string, SourceLike>>& progr
     ETSTREAM_ASSIGN(weights, plan_files(out.files.tensor_data, split_max_size));
     return out;
   });
-  std::string report = json_text(sharing_to_json(before, planned.files));
+  Report report = in_python(sharing_to_json(before, planned.files));
   return {std::move(planned.files.programs), std::move(weights), std::move(planned.container),
           std::move(report)};
 }

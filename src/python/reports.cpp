@@ -32,27 +32,6 @@ namespace {
 /// The options for running methods; nothing if they are not run.
 using RunOptions = std::optional<MethodRunOptions>;
 
-FileFindings verify_paths(const PathLike& file, const std::vector<nb::object>& weights, bool partial,
-                          const RunOptions& runs) {
-  const std::vector<std::string> paths = paths_of(weights);
-  const CheckpointOptions options = checkpoint_options(partial);
-  return without_gil([&, file = path_of(file)]() -> Result<FileFindings> {
-    ETSTREAM_ASSIGN(FileFindings findings, verify(file, paths, options));
-    if (runs) ETSTREAM_TRY(add_runs(file, *runs, findings, options.open_file));
-    return findings;
-  });
-}
-
-FileFindings verify_files(const SourceLike& file, const SourcesLike& weights, const RunOptions& runs) {
-  const ByteSource source = source_of(file);
-  const std::vector<ByteSource> sources = sources_of(weights);
-  return without_gil([&]() -> Result<FileFindings> {
-    ETSTREAM_ASSIGN(FileFindings findings, verify(source, sources));
-    if (runs) ETSTREAM_TRY(add_runs(source, sources, *runs, findings));
-    return findings;
-  });
-}
-
 MethodRunOptions run_options(std::string python, std::uint64_t seed, std::uint32_t seconds,
                              std::uint64_t memory, std::optional<double> atol, std::optional<double> rtol) {
   return {.python = std::move(python),
@@ -63,107 +42,85 @@ MethodRunOptions run_options(std::string python, std::uint64_t seed, std::uint32
           .go_on = [] { return check_signals().has_value(); }};
 }
 
-std::string counts(const Findings& findings) {
-  return text("{}, {}", counted(findings.errors.size(), "error"),
-              counted(findings.warnings.size(), "warning"));
-}
-
-/// Returns the text that a failed assertion in a test shows: the first errors, a line each.
-std::string shown(const Findings& findings, std::string_view type) {
-  constexpr std::size_t kMost = 20;
-  std::string out = text("<etstream.{}: {}", type, counts(findings));
-  const auto& errors = findings.errors;
-  for (const Finding& error : std::span(errors).first(std::min(kMost, errors.size()))) {
-    out += text("\nerror: {}", full_message(error, argument_words));
-  }
-  if (errors.size() > kMost) out += text("\nand {} more", errors.size() - kMost);
-  return out + ">";
-}
-
-/// Returns the counts, and each problem on a line of its own.
-std::string told(const Findings& findings) {
-  std::string out = counts(findings);
-  for (const std::string& error : full_messages(findings.errors, argument_words)) {
-    out += text("\nerror: {}", error);
-  }
-  for (const std::string& warning : full_messages(findings.warnings, argument_words)) {
-    out += text("\nwarning: {}", warning);
-  }
-  return out;
-}
-
-void raise_if_errors(const Findings& findings) {
-  if (findings.ok()) return;
-  const Finding& first = findings.errors.front();
-  raise({ErrorCode::kCorrupt, told(findings), 0, first.file, first.offset});
-}
-
-using FindingList = Annotated<"list[etstream._reports.Finding]">;
-
-FindingList list_of(const std::vector<Finding>& findings) {
-  const nb::object finding = nb::module_::import_("etstream._reports").attr("Finding");
+/// Returns sentences with the places that they name.
+nb::list told(const std::vector<Finding>& findings) {
   nb::list out;
   for (const Finding& one : findings) {
-    out.append(finding(full_message(one, argument_words), one.file, one.offset));
+    out.append(nb::make_tuple(full_message(one, argument_words), one.file, one.offset));
   }
   return out;
 }
 
-using RunList = Annotated<"list[etstream._reports.MethodRun]">;
-
-nb::object output_of(const OutputRun& output) {
-  if (output.comparison) return nb::cast(*output.comparison);
-  return output.problem.empty() ? nb::none() : nb::cast(output.problem);
-}
-
-RunList list_of(const std::vector<MethodRun>& runs) {
-  const nb::object type = nb::module_::import_("etstream._reports").attr("MethodRun");
-  nb::list out;
-  for (const MethodRun& run : runs) {
-    nb::list outputs;
-    nb::list files;
-    for (const OutputRun& output : run.outputs) {
-      outputs.append(output_of(output));
-      files.append(output.file);
-    }
-    out.append(type(run.method, run.inputs, name_of(run.end), summary(run), run.reason, run.error,
-                    executorch_error_name(run.error), run.signal, run.instruction, run.callee,
-                    nb::tuple(outputs), nb::tuple(files)));
-  }
+nb::dict report_of(const std::string& file, bool ok, const Findings& found) {
+  nb::dict out;
+  out["file"] = file;
+  out["ok"] = ok;
+  out["errors"] = told(found.errors);
+  out["warnings"] = told(found.warnings);
   return out;
 }
 
-/// Returns what told() does, after a line for each output.
-std::string told_outputs(const OutputFindings& found) {
-  std::string out;
-  for (const MethodRun& run : found.runs) {
-    for (std::size_t i = 0; i < run.outputs.size(); ++i) {
-      out += text("{}, {}: {}\n", printable(run.method), run.inputs, summary(run.outputs[i], i));
-    }
+Report report_of(const std::string& file, const FileFindings& found, const RunOptions& runs) {
+  nb::dict out = report_of(file, found.ok(), found);
+  if (!found.files.empty()) out["files"] = found.files;
+  if (!found.weights.empty()) out["tensor_data"] = found.weights;
+  if (found.external_keys) {
+    out["external_keys"] = *found.external_keys;
+    out["unknown_operators"] = found.unknown_operators;
+    out["unknown_operator_names"] = found.unknown_operator_names;
   }
-  return out + told(found);
+  if (runs) out["runs"] = in_python(runs_to_json(found.runs));
+  return out;
 }
 
-OutputFindings outputs_in_folder(const SourceLike& bundle, const PathLike& folder,
-                                 std::optional<std::string> method, std::optional<std::uint64_t> test_case,
-                                 std::optional<double> atol, std::optional<double> rtol) {
+Report verify_paths(const PathLike& file, const std::vector<nb::object>& weights, bool partial,
+                    const RunOptions& runs) {
+  const std::string path = path_of(file);
+  const std::vector<std::string> paths = paths_of(weights);
+  const CheckpointOptions options = checkpoint_options(partial);
+  const FileFindings found = without_gil([&]() -> Result<FileFindings> {
+    ETSTREAM_ASSIGN(FileFindings findings, verify(path, paths, options));
+    if (runs) ETSTREAM_TRY(add_runs(path, *runs, findings, options.open_file));
+    return findings;
+  });
+  return report_of(path, found, runs);
+}
+
+Report verify_files(const SourceLike& file, const SourcesLike& weights, const RunOptions& runs) {
+  const ByteSource source = source_of(file);
+  const std::vector<ByteSource> sources = sources_of(weights);
+  const FileFindings found = without_gil([&]() -> Result<FileFindings> {
+    ETSTREAM_ASSIGN(FileFindings findings, verify(source, sources));
+    if (runs) ETSTREAM_TRY(add_runs(source, sources, *runs, findings));
+    return findings;
+  });
+  return report_of(source.name(), found, runs);
+}
+
+Report outputs_in_folder(const SourceLike& bundle, const PathLike& folder, std::optional<std::string> method,
+                         std::optional<std::uint64_t> test_case, std::optional<double> atol,
+                         std::optional<double> rtol) {
   const ByteSource source = source_of(bundle);
   const std::string path = path_of(folder);
   const OutputComparisonOptions options{std::move(method), test_case, tolerance_of(atol, rtol)};
-  return without_gil([&] { return compare_outputs(source, path, options); });
+  const OutputFindings found = without_gil([&] { return compare_outputs(source, path, options); });
+  nb::dict out = report_of(source.name(), found.as_expected(), found);
+  out["outputs"] = path;
+  out["runs"] = in_python(runs_to_json(found.runs));
+  return out;
 }
 
-std::string inspected(const SourceLike& file, bool duplicates, const KeyNames& names) {
+Report inspected(const SourceLike& file, bool duplicates, const KeyNames& names) {
   const InspectOptions options{.duplicates = duplicates, .names = names};
   if (is_path(file)) {
     const std::string path = path_of(file);
     const OpenFile open_file = checkpoint_options(false).open_file;
     const FileInspection found = without_gil([&] { return inspect(path, options, open_file); });
-    return json_text(inspection_to_json(path, found, duplicates, argument_words));
+    return in_python(inspection_to_json(path, found, duplicates, argument_words));
   }
   const ByteSource source = source_of(file);
   const FileInspection found = without_gil([&] { return inspect(source, options); });
-  return json_text(inspection_to_json(source.name(), found, duplicates, argument_words));
+  return in_python(inspection_to_json(source.name(), found, duplicates, argument_words));
 }
 
 FilePlan inspect_page(const SourceLike& file, const KeyNames& names) {
@@ -187,10 +144,10 @@ ProgramGraph read_graph(const SourceLike& file, const std::string& method) {
   });
 }
 
-std::string graph_as_json(const SourceLike& file, const std::string& method) {
+Report graph_report(const SourceLike& file, const std::string& method) {
   std::string json;
   write_graph_json(read_graph(file, method), [&](std::string_view piece) { json += piece; });
-  return json;
+  return in_python(Json::parse(json));
 }
 
 std::string graph_as_dot(const SourceLike& file, const std::string& method) {
@@ -201,8 +158,8 @@ MemoryBudget budget_of(const SourceLike& file) {
   return without_gil([source = source_of(file)] { return read_memory_budget(source); });
 }
 
-std::string budget_as_json(const SourceLike& file) {
-  return json_text(budget_to_json(source_of(file).name(), budget_of(file)));
+Report budget_report(const SourceLike& file) {
+  return in_python(budget_to_json(source_of(file).name(), budget_of(file)));
 }
 
 std::string budget_as_c(const SourceLike& file) { return budget_to_c(budget_of(file)); }
@@ -213,71 +170,63 @@ DiffOptions diff_options(std::optional<double> atol, std::optional<double> rtol,
   return out;
 }
 
-std::string differences_of_paths(const PathLike& a, const PathLike& b, bool ignore_layout, bool partial,
-                                 std::optional<double> atol, std::optional<double> rtol,
-                                 const KeyNames& names) {
+Report differences_of_paths(const PathLike& a, const PathLike& b, bool ignore_layout, bool partial,
+                            std::optional<double> atol, std::optional<double> rtol, const KeyNames& names) {
   const std::string in_a = path_of(a);
   const std::string in_b = path_of(b);
   const DiffOptions options = diff_options(atol, rtol, names);
   FileDiff found = without_gil([&] { return diff(in_a, in_b, options, checkpoint_options(partial)); });
   if (ignore_layout) etstream::ignore_layout(found);
-  return json_text(differences_to_json(in_a, in_b, found));
+  return in_python(differences_to_json(in_a, in_b, found));
 }
 
-std::string differences(const SourceLike& a, const SourceLike& b, bool ignore_layout,
-                        std::optional<double> atol, std::optional<double> rtol, const KeyNames& names) {
+Report differences(const SourceLike& a, const SourceLike& b, bool ignore_layout, std::optional<double> atol,
+                   std::optional<double> rtol, const KeyNames& names) {
   const ByteSource in_a = source_of(a);
   const ByteSource in_b = source_of(b);
   const DiffOptions options = diff_options(atol, rtol, names);
   FileDiff found = without_gil([&] { return diff(in_a, in_b, options); });
   if (ignore_layout) etstream::ignore_layout(found);
-  return json_text(differences_to_json(in_a.name(), in_b.name(), found));
+  return in_python(differences_to_json(in_a.name(), in_b.name(), found));
 }
 
 }  // namespace
 
+Report in_python(const Json& report) {
+  using Type = Json::value_t;
+  switch (report.type()) {
+    case Type::object: {
+      nb::dict out;
+      for (const auto& item : report.items()) out[nb::cast(item.key())] = in_python(item.value());
+      return out;
+    }
+    case Type::array: {
+      nb::list out;
+      for (const Json& item : report) out.append(in_python(item));
+      return Report(out);
+    }
+    case Type::string:
+      return Report(nb::cast(report.get_ref<const std::string&>()));
+    case Type::boolean:
+      return Report(nb::cast(report.get<bool>()));
+    case Type::number_unsigned:
+      return Report(nb::cast(report.get<std::uint64_t>()));
+    case Type::number_integer:
+      return Report(nb::cast(report.get<std::int64_t>()));
+    case Type::number_float:
+      return Report(nb::cast(report.get<double>()));
+    default:
+      return Report(nb::none());
+  }
+}
+
 void bind_reports(nb::module_& module) {
-  nb::class_<Findings>(
-      module, "Findings",
-      "What a check has to say of a file: sentences for a person. True where there is no error.")
-      .def_prop_ro(
-          "errors", [](const Findings& self) { return list_of(self.errors); },
-          "The file is damaged, or would harm or fail whoever runs it.")
-      .def_prop_ro(
-          "warnings", [](const Findings& self) { return list_of(self.warnings); },
-          "It works, but not as one would think.")
-      .def_ro(
-          "unknown_operators", &Findings::unknown_operator_names,
-          "The names of operators that a program calls and etstream does not know, at most 100: the runtime "
-          "needs a kernel registered for each.")
-      .def("raise_if_errors", &raise_if_errors,
-           "Raises a CorruptError with all of them if there is an error. Its filename and offset are the "
-           "first's.")
-      .def("__bool__", &Findings::ok)
-      .def("__str__", &told)
-      .def("__repr__", [](const Findings& self) { return shown(self, "Findings"); });
-  nb::class_<FileFindings, Findings>(module, "FileFindings",
-                                     "The findings of verify(), with how methods ended where they were run.")
-      .def("__repr__", [](const FileFindings& self) { return shown(self, "FileFindings"); })
-      .def_prop_ro("runs", [](const FileFindings& self) { return list_of(self.runs); });
-  nb::class_<OutputFindings, Findings>(
-      module, "OutputFindings",
-      "The findings of compare_outputs(). True if all outputs are as expected, and each file is of one.")
-      .def("__bool__", &OutputFindings::as_expected)
-      .def("__str__", &told_outputs)
-      .def("__repr__",
-           [](const OutputFindings& self) {
-             return text("<etstream.OutputFindings: {}>", told_outputs(self));
-           })
-      .def_prop_ro(
-          "runs", [](const OutputFindings& self) { return list_of(self.runs); },
-          "What each test case expects beside what the device has written.")
-      .def_prop_ro("problems", &OutputFindings::problems,
-                   "How many outputs have no file, or several, or one of another size, dtype or shape.");
   module.def("compare_outputs", &outputs_in_folder, nb::arg("bundle"), nb::arg("outputs"),
              nb::arg("method").none(), nb::arg("test_case").none(), nb::arg("atol").none(),
              nb::arg("rtol").none());
   const nb::class_<MethodRunOptions> options(module, "MethodRunOptions");
+  module.def(
+      "printable", [](const std::string& words) { return printable(words); }, nb::arg("words"));
   module.def("run_options", &run_options, nb::arg("python"), nb::arg("seed"), nb::arg("seconds"),
              nb::arg("memory"), nb::arg("atol").none(), nb::arg("rtol").none());
   module.def("verify", &verify_files, nb::arg("file"), nb::arg("weights"), nb::arg("runs").none());
@@ -286,9 +235,9 @@ void bind_reports(nb::module_& module) {
   module.def("inspect", &inspected, nb::arg("file"), nb::arg("duplicates"), nb::arg("names"));
   module.def("inspect_page", &inspect_page, nb::arg("file"), nb::arg("names"));
   module.def("read_key_names", &key_names, nb::arg("json"));
-  module.def("graph", &graph_as_json, nb::arg("file"), nb::arg("method"));
+  module.def("graph", &graph_report, nb::arg("file"), nb::arg("method"));
   module.def("graph_dot", &graph_as_dot, nb::arg("file"), nb::arg("method"));
-  module.def("memory_budget", &budget_as_json, nb::arg("file"));
+  module.def("memory_budget", &budget_report, nb::arg("file"));
   module.def("memory_budget_c", &budget_as_c, nb::arg("file"));
   module.def("diff", &differences, nb::arg("a"), nb::arg("b"), nb::arg("ignore_layout"),
              nb::arg("atol").none(), nb::arg("rtol").none(), nb::arg("names"));

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/reweight.h"
 
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstddef>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -15,6 +17,7 @@
 #include "etstream/input_record.h"
 #include "etstream/program_with_weights.h"
 #include "etstream/weight_origins.h"
+#include "present/reports.h"
 #include "python/bindings.h"
 #include "python/checkpoints.h"
 #include "python/errors.h"
@@ -25,29 +28,13 @@
 namespace etstream::python {
 namespace {
 
-using Origins = Annotated<"etstream._reweighting.WeightOrigins">;
-
-nb::tuple tuple_of(const std::vector<std::string>& words) {
-  nb::list out;
-  for (const std::string& each : words) out.append(each);
-  return nb::tuple(out);
-}
-
-Origins in_python(const WeightOrigins& origins) {
-  const nb::object types = nb::module_::import_("etstream._reweighting");
-  nb::list payloads;
-  for (const PayloadOrigin& each : origins.payloads) {
-    nb::list tensors;
-    for (const TensorOrigin& tensor : each.tensors) {
-      tensors.append(types.attr("TensorOrigin")(tensor.tensor, tuple_of(tensor.steps)));
-    }
-    payloads.append(types.attr("PayloadOrigin")(
-        each.label, each.name, each.file, each.offset, each.data.size(), each.type, nb::tuple(tensors),
-        tuple_of(each.equals), each.constant, tuple_of(each.nearest), each.is_explained()));
-  }
-  nb::dict names;
-  for (const auto& [key, name] : key_names_of(origins)) names[nb::cast(key)] = nb::cast(name);
-  return types.attr("WeightOrigins")(nb::tuple(payloads), tuple_of(origins.unused), names);
+Report report_of(const ByteSource& program, const CheckpointByName& by, const WeightOrigins& origins) {
+  nb::dict out;
+  out["file"] = program.name();
+  out["by"] = by.files;
+  out.update(nb::borrow<nb::dict>(in_python(origins_to_json(origins))));
+  out["names"] = key_names_of(origins);
+  return out;
 }
 
 Result<ProgramWithWeights> with_weights(Result<ProgramFile> program, const std::vector<ByteSource>& weights) {
@@ -60,18 +47,19 @@ Result<ProgramWithWeights> with_weights(Result<ProgramFile> program, const std::
   return out;
 }
 
-Origins explain_program(const SourceLike& program, const SourcesLike& weights, const CheckpointByName& by) {
+Report explain_program(const SourceLike& program, const SourcesLike& weights, const CheckpointByName& by) {
   const ByteSource file = source_of(program);
   const std::vector<ByteSource> files = sources_of(weights);
-  return in_python(without_gil([&]() -> Result<WeightOrigins> {
+  const WeightOrigins origins = without_gil([&]() -> Result<WeightOrigins> {
     ETSTREAM_ASSIGN(const ProgramWithWeights opened, with_weights(open_program(file), files));
     return explain(opened.program, opened.files(), by);
-  }));
+  });
+  return report_of(file, by, origins);
 }
 
 /// Plans the program and the files of weights. Returns them with the number of payloads that are made of
 /// `now`, and the origins of all.
-std::tuple<FilePlan, std::vector<FilePlan>, std::size_t, Origins> plan_reweighting(
+std::tuple<FilePlan, std::vector<FilePlan>, std::size_t, Report> plan_reweighting(
     const SourceLike& program, const SourcesLike& weights, const CheckpointByName& was,
     const CheckpointByName& now) {
   const ByteSource file = source_of(program);
@@ -89,7 +77,7 @@ std::tuple<FilePlan, std::vector<FilePlan>, std::size_t, Origins> plan_reweighti
   });
   warnings.show();
   return {std::move(planned.program), std::move(planned.weights), planned.replaced,
-          in_python(planned.origins)};
+          report_of(file, was, planned.origins)};
 }
 
 }  // namespace

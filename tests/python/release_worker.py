@@ -98,7 +98,7 @@ def save_bundled_program() -> bool | str:
     output = io.BytesIO()
     adaptors.save_bundled_program((PROGRAM, SUITES), output)
     found = etstream.diff(output.getvalue(), BUNDLE, ignore_layout=True)
-    return bool(found["same_bytes"]) or ("same content" if found["same_content"] else "other")
+    return found.same_bytes or ("same content" if found.same_content else "other")
 
 
 def load_bundled_program() -> bool:

@@ -29,9 +29,9 @@ data = memoryview(bytearray(24)).cast("f", (2, 3))
 tensor = etstream.Tensor("float32", [2, 3], data)
 etstream.ptd({"w": tensor}, folder + "/w.ptd")
 assert etstream.Checkpoint(folder + "/w.ptd").tensors[0].data.read() == bytes(24)
-assert etstream.inspect(program)["methods"][0]["name"] == "forward"
+assert etstream.inspect(program).methods[0].name == "forward"
 etstream.pte(memoryview(open(program, "rb").read()), folder + "/model.pte", segment_alignment=64)
-assert etstream.diff(program, folder + "/model.pte")["same_content"]
+assert etstream.diff(program, folder + "/model.pte").same_content
 case = etstream.TestCase([tensor, 1, 2.5, True, None])
 assert [type(value).__name__ for value in case.inputs] == ["Tensor", "int", "float", "bool", "NoneType"]
 with warnings.catch_warnings(record=True) as caught:

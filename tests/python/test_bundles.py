@@ -17,6 +17,7 @@ import torch
 from cases import STORES_BY_DTYPE, Case, Suite, Tensor, item_size
 from etstream import _core
 from etstream import executorch as adaptors
+from etstream.results import Table
 from executorch.devtools.bundled_program import schema
 from executorch.devtools.bundled_program import serialize as bundle_serializer
 from executorch.devtools.bundled_program.serialize import (
@@ -180,8 +181,8 @@ def test_a_wrong_output_is_found(model: ModelByName, tmp_path: Path) -> None:
         assert doubles.largest_relative_error == pytest.approx(1 / 3)
         assert "2 of 7 elements not as expected" in str(result)
         assert not bundle.verify_all(integer=1)
-    passed, failed = adaptors.CaseResult("count", 0, (etstream.compare(1, 1),)), result
-    shown = repr(adaptors.BundleResult((passed,) * 13 + (failed,) * 22))
+    passed, failed = adaptors.CaseResult(method="count", case=0, outputs=Table([etstream.compare(1, 1)])), result
+    shown = repr(adaptors.BundleResult(cases=Table((passed,) * 13 + (failed,) * 22)))
     assert shown.startswith(f"<etstream.executorch.BundleResult: 22 of 35 test cases failed\n{failed}\n")
     assert shown.count("FAILED") == 20 and "passed" not in shown and shown.endswith("\nand 2 more>")
     with adaptors.open_bundle(tmp_path / "a.bpte") as bundle:
@@ -305,7 +306,7 @@ def write_ends(plan: etstream.FilePlan, path: Path) -> None:
     """Writes the first and the last MiB of each extent; between them are zeros, which are left out."""
     source = plan.source()
     with path.open("wb") as file:
-        for offset, size, _, _ in plan.extents:
+        for offset, size in ((each.offset, each.size) for each in plan.extents):
             for begin in {0, max(0, size - MIB)}:
                 file.seek(offset + begin)
                 file.write(source.read(offset + begin, min(size, MIB)))

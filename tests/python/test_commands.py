@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -53,11 +54,11 @@ def reported(command: Command, *arguments: str | Path) -> Any:
 
 def test_inspect(command: Command, program: Path, bundle: Path, weights: Path) -> None:
     for file in (program, bundle, weights):
-        assert etstream.inspect(file) == reported(command, "inspect", file)
+        assert etstream.inspect(file).to_dict() == reported(command, "inspect", file)
     report = etstream.inspect(bundle, duplicates=True)
-    assert report == reported(command, "inspect", bundle, "--duplicates")
-    assert report["duplicates"] == [] and report["methods"][0]["name"] == "forward"
-    assert etstream.inspect(program.read_bytes()) == {**etstream.inspect(program), "file": "a bytes"}
+    assert report.to_dict() == reported(command, "inspect", bundle, "--duplicates")
+    assert report.duplicates == () and report.methods[0].name == "forward"
+    assert etstream.inspect(program.read_bytes()) == replace(etstream.inspect(program), file="a bytes")
 
 
 def test_inspect_writes_the_page_of_the_command(command: Command, bundle: Path, tmp_path: Path) -> None:
@@ -68,7 +69,7 @@ def test_inspect_writes_the_page_of_the_command(command: Command, bundle: Path, 
 
 
 def test_graph(command: Command, program: Path, bundle: Path) -> None:
-    assert etstream.graph(bundle) == reported(command, "inspect", program, "--graph", "forward")
+    assert etstream.graph(bundle).to_dict() == reported(command, "inspect", program, "--graph", "forward")
     dot = command("inspect", program, "--graph", "forward").stdout
     assert etstream.graph(program, "forward", format="dot") == dot
     with pytest.raises(ValueError, match="found 'svg'"):
@@ -77,7 +78,7 @@ def test_graph(command: Command, program: Path, bundle: Path) -> None:
 
 def test_memory_budget(command: Command, program: Path, bundle: Path) -> None:
     for file in (program, bundle):
-        assert etstream.memory_budget(file) == reported(command, "inspect", file, "--budget", "--json")
+        assert etstream.memory_budget(file).to_dict() == reported(command, "inspect", file, "--budget", "--json")
     definitions = command("inspect", program, "--budget", "--format", "c").stdout
     assert etstream.memory_budget(program, format="c") == definitions
 
@@ -85,11 +86,11 @@ def test_memory_budget(command: Command, program: Path, bundle: Path) -> None:
 def test_diff(command: Command, folder: Path, program: Path, bundle: Path) -> None:
     etstream.pte(program, other := folder / "other.pte", segment_alignment=4096)
     found = etstream.diff(program, other)
-    assert found == reported(command, "diff", program, other)
-    assert found["same_content"] and not found["same_bytes"] and found["differences"]
+    assert found.to_dict() == reported(command, "diff", program, other)
+    assert found.same_content and not found.same_bytes and found.differences
     ignoring = etstream.diff(program, other, ignore_layout=True)
-    assert ignoring == reported(command, "diff", program, other, "--ignore-layout")
-    assert etstream.diff(program, io.BytesIO(program.read_bytes()))["same_bytes"]
+    assert ignoring.to_dict() == reported(command, "diff", program, other, "--ignore-layout")
+    assert etstream.diff(program, io.BytesIO(program.read_bytes())).same_bytes
     with pytest.raises(etstream.InvalidArgumentError):
         etstream.diff(program, bundle)
 
@@ -171,6 +172,7 @@ SAME_BYTES: list[tuple[str, str, str, dict[str, Any], str]] = [
     ("ptd", "weights.safetensors", "out.ptd", {"dtype": {"*": "float16", "*.2.*": "float64"}},
      "--dtype float16 --dtype *.2.*=float64 -o"),
     ("ptd", "weights.safetensors", "out.safetensors", {"to": "safetensors"}, "--to safetensors -o"),
+    ("ptd", "weights.safetensors", "out.pth", {}, "-o"),
     ("ptd", "weights.safetensors", "out.ptd", {"map": {"layers.*.weight": "l.*.w"}}, "--map rules.json -o"),
 ]  # fmt: skip
 

@@ -35,9 +35,9 @@ def test_outputs_as_expected_are_true_with_a_run_for_each_case(bundle: Path, out
         assert found, found
         assert [run.inputs for run in found.runs] == ["test case 0", "test case 1"]
         assert all(found.runs)
-        assert found.runs[1].files == (str(outputs / "1" / "out-0.npy"),)
+        assert [output.file for output in found.runs[1].outputs] == [str(outputs / "1" / "out-0.npy")]
         assert found.runs[1].outputs[0].elements == 10
-        assert (found.errors, found.warnings, found.problems) == ([], [], 0)
+        assert (found.errors, found.warnings, found.problems) == ((), (), 0)
 
 
 def test_an_element_that_differs_has_a_place(bundle: Path, outputs: Path) -> None:
@@ -49,9 +49,7 @@ def test_an_element_that_differs_has_a_place(bundle: Path, outputs: Path) -> Non
     assert not found
     assert [bool(run) for run in found.runs] == [True, False]
     comparison = found.runs[1].outputs[0]
-    assert (comparison.mismatches, comparison.place(comparison.first.index)) == (1, (0, 7))
-    with pytest.raises(IndexError):
-        comparison.place(10)
+    assert (comparison.mismatches, comparison.first.place, comparison.worst.place) == (1, (0, 7), (0, 7))
     assert "forward, test case 1: output 0" in str(found)
     assert etstream.compare_outputs(bundle, outputs, atol=2)
     assert etstream.compare_outputs(bundle, outputs, method="forward", case=0)
@@ -65,8 +63,8 @@ def test_what_can_not_be_compared_is_a_problem(bundle: Path, outputs: Path) -> N
     found = etstream.compare_outputs(bundle, outputs)
     assert not found
     assert found.problems == 2
-    assert found.runs[0].outputs == ("is float64, expected float32",)
-    assert re.match(r"has no file in '.*outputs'", found.runs[1].outputs[0])
+    assert found.runs[0].outputs[0].problem == "is float64, expected float32"
+    assert re.match(r"has no file in '.*outputs'", found.runs[1].outputs[0].problem)
     assert "1/scores.npy" in found.warnings[0]
     with pytest.raises(etstream.NotFoundError):
         etstream.compare_outputs(bundle, outputs, case=2)

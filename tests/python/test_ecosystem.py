@@ -20,6 +20,7 @@ import numpy
 import pytest
 import torch
 from conftest import Command
+from etstream.results import Comparison, Mismatch
 from executorch.devtools.bundled_program.config import MethodTestCase, MethodTestSuite
 
 @pytest.fixture
@@ -332,7 +333,7 @@ def test_a_bundle_gets_the_metadata_that_the_command_gives(
 def test_values_are_compared_as_bundles_are() -> None:
     assert etstream.compare(torch.ones(2), torch.ones(2) + 1e-7)
     found = etstream.compare(torch.ones(2), numpy.array([1, 3], dtype="float32"), rtol=0, atol=1)
-    assert isinstance(found, etstream.Comparison) and isinstance(found.first, etstream.Mismatch)
+    assert isinstance(found, Comparison) and isinstance(found.first, Mismatch)
     assert (found.first.index, found.first.expected, found.first.actual) == (1, 1.0, 3.0)
     found = etstream.compare(torch.tensor([1 + 2j, 3 + 4j]), torch.tensor([1 + 2j, 3 + 5j]))
     assert (found.elements, found.first.index, found.first.expected, found.first.actual) == (2, 1, 3 + 4j, 3 + 5j)

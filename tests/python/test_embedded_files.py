@@ -33,7 +33,7 @@ def test_the_defaults_are_those_of_the_command(program: Path, tmp_path: Path) ->
     assert "extern const unsigned char model_pte[23400];" in (tmp_path / "model.h").read_text()
     assembly = (tmp_path / "model.S").read_text()
     assert ".pushsection .rodata.model_pte," in assembly and ".balign 128\n" in assembly
-    assert etstream.inspect(program)["memory_alignment"] == 128
+    assert etstream.inspect(program).memory_alignment == 128
 
 
 def test_what_can_not_be_is_refused_and_nothing_is_written(program: Path, tmp_path: Path) -> None:

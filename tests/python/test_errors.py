@@ -13,6 +13,7 @@ import numpy
 import pytest
 import torch
 from etstream.executorch import open_bundle
+from etstream.results import Finding
 
 SCHEMA = Path(__file__).resolve().parents[2] / "schema" / "program.fbs"
 
@@ -20,7 +21,7 @@ SCHEMA = Path(__file__).resolve().parents[2] / "schema" / "program.fbs"
 def test_findings_say_what_they_found(program: Path) -> None:
     sound = etstream.verify(program)
     sound.raise_if_errors()
-    assert str(sound).startswith("0 errors, ") and repr(sound).startswith("<etstream.FileFindings: 0 errors, ")
+    assert str(sound).startswith("0 errors, ") and repr(sound).startswith("<etstream.results.FileFindings: 0 errors, ")
     damaged = bytearray(program.read_bytes())
     damaged[8:200] = b"\xff" * 192
     findings = etstream.verify(damaged)
@@ -30,18 +31,18 @@ def test_findings_say_what_they_found(program: Path) -> None:
     wrong = [etstream.TestCase([i], [None]) for i in range(13)]
     several = etstream.verify(bytes(etstream.bundle(program, {"forward": wrong}, unchecked=True, dry_run=True)))
     shown = "".join(f"\nerror: {error}" for error in several.errors[:20])
-    assert repr(several) == f"<etstream.FileFindings: 26 errors, 0 warnings{shown}\nand 6 more>"
+    assert repr(several) == f"<etstream.results.FileFindings: 26 errors, 0 warnings{shown}\nand 6 more>"
     with pytest.raises(etstream.CorruptError) as raised:
         findings.raise_if_errors()
     assert str(raised.value) == str(findings)
     first = findings.errors[0]
-    assert isinstance(first, etstream.Finding) and first.filename == etstream.Source(damaged).name
+    assert isinstance(first, Finding) and first.filename == etstream.Source(damaged).name
     assert first.startswith(f"{first.filename}: offset {first.offset}: ")
     assert (raised.value.filename, raised.value.offset) == (first.filename, first.offset)
     unasked = etstream.verify(program, bytes(etstream.ptd({"x": torch.ones(1)}, dry_run=True)))
     unasked.raise_if_errors()
     assert unasked and str(unasked) == f"0 errors, 1 warning\nwarning: {unasked.warnings[0]}"
-    assert repr(unasked) == "<etstream.FileFindings: 0 errors, 1 warning>"
+    assert repr(unasked) == "<etstream.results.FileFindings: 0 errors, 1 warning>"
     assert (unasked.warnings[0].filename, unasked.warnings[0].offset) == ("a bytes", None)
 
 

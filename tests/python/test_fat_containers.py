@@ -46,9 +46,9 @@ def test_payloads_are_a_mapping_of_names_to_sources_that_stay_in_the_file(tmp_pa
     with pytest.raises(KeyError, match="gpu"):
         fat["gpu"]
     assert etstream.verify(path)
-    assert etstream.inspect(path)["format"] == "fat_container"
+    assert etstream.inspect(path).format == "fat_container"
     # A program is read in its place in the container.
-    assert etstream.inspect(fat["portable"])["methods"] == etstream.inspect(EXAMPLE)["methods"]
+    assert etstream.inspect(fat["portable"]).methods == etstream.inspect(EXAMPLE).methods
 
 
 def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:

@@ -103,25 +103,25 @@ def test_reports_show_names(tmp_path: Path) -> None:
             manager = lowered(model(quantized=True, seed=seed))
         names = saved_names(manager, folder)
     path = tmp_path / "1" / "model.pte"
-    named_data = etstream.inspect(path)["named_data"]
-    assert {each["key"]: each["name"] for each in named_data} == names
-    assert all("delegate" in use for each in named_data for use in each["asked_by"])
-    assert "name" not in etstream.inspect(path.read_bytes())["named_data"][0]
-    assert etstream.inspect(path.read_bytes(), names=names)["named_data"] == named_data
+    named_data = etstream.inspect(path).named_data
+    assert {each.key: each.name for each in named_data} == names
+    assert all("delegate" in use for each in named_data for use in each.asked_by)
+    assert etstream.inspect(path.read_bytes()).named_data[0].name is None
+    assert etstream.inspect(path.read_bytes(), names=names).named_data == named_data
     html = tmp_path / "page.html"
     etstream.inspect(path, html=html)
     assert "a.weight (scales)" in html.read_text()
     found = etstream.diff(tmp_path / "0" / "model.pte", path)
-    assert not found["same_content"]
-    told = {one["subject"].rsplit(", ", 1)[-1].strip("'"): one for one in found["differences"]}
+    assert not found.same_content
+    told = {one.subject.rsplit(", ", 1)[-1].strip("'"): one for one in found.differences}
     assert sorted(told) == sorted(NAMES + SCALES)
     weight = told["a.bias"]
     a, b = (model(seed=seed).a.bias for seed in (0, 1))
-    assert weight["elements"] == 32 and weight["equal"] == int((a == b).sum())
-    assert weight["largest_difference"] == pytest.approx(float((a - b).abs().max()), rel=1e-6)
-    assert weight["mean_difference"] == pytest.approx(float((a - b).abs().mean()), rel=1e-5)
+    assert weight.elements == 32 and weight.equal == int((a == b).sum())
+    assert weight.largest_difference == pytest.approx(float((a - b).abs().max()), rel=1e-6)
+    assert weight.mean_difference == pytest.approx(float((a - b).abs().mean()), rel=1e-5)
     within = etstream.diff(tmp_path / "0" / "model.pte", path, atol=16)
-    assert within["same_within_tolerance"] and {one["kind"] for one in within["differences"]} == {"tolerated"}
+    assert within.same_within_tolerance and {one.kind for one in within.differences} == {"tolerated"}
 
 
 def test_names_go_where_they_are_asked_for(tmp_path: Path) -> None:

@@ -210,8 +210,8 @@ def test_functions_read_packed_files_and_write_them(cases: Path, program: Path, 
     model = folder / "model.pte.etz"
     assert etstream.verify(model) and etstream.verify(model.read_bytes())
     report, plain = etstream.inspect(model), etstream.inspect(program)
-    assert report["methods"] == plain["methods"]
-    assert etstream.diff(model, program)["same_bytes"]
+    assert report.methods == plain.methods
+    assert etstream.diff(model, program).same_bytes
     segments = etstream.ProgramFile(program).segments
     assert [bytes(one.data) for one in etstream.ProgramFile(model).segments] == [bytes(one.data) for one in segments]
 

@@ -52,7 +52,7 @@ def test_a_part_of_a_set_takes_a_word(program: Path, tmp_path: Path) -> None:
         lambda **options: list(etstream.load_ptd(second, **options)) == ["b"],
         lambda **options: etstream.extract(second, tmp_path / "b.bin", tensor="b", **options).size == 8,
         lambda **options: etstream.ptd(second, dry_run=True, **options).size > 8,
-        lambda **options: not etstream.diff(second, first, **options)["same_bytes"],
+        lambda **options: not etstream.diff(second, first, **options).same_bytes,
         lambda **options: etstream.pte(thin, constants_from=[part], dry_run=True, **options).program.size > 0,
     ]
     for call in calls:
@@ -78,8 +78,8 @@ def test_a_folder_and_an_index_are_checkpoints(tmp_path: Path) -> None:
     assert etstream.Checkpoint(tmp_path).files == [str(index), *map(str, shards)]
     etstream.ptd([shards[1], {"c": torch.ones(2)}, shards[0]], mixed := tmp_path.parent / "mixed.ptd", dedup=False)
     assert list(etstream.Checkpoint(mixed)) == ["b", "c", "a"]
-    assert etstream.verify(tmp_path) and etstream.diff(tmp_path, index)["same_bytes"]
-    assert [part["file"] for part in etstream.inspect(tmp_path)["parts"]] == [0, 1]
+    assert etstream.verify(tmp_path) and etstream.diff(tmp_path, index).same_bytes
+    assert [part.file for part in etstream.inspect(tmp_path).parts] == [0, 1]
     assert etstream.extract(tmp_path, tmp_path / "a.bin", tensor="a").size == 16
     shards[1].unlink()
     assert not etstream.verify(index)
@@ -113,7 +113,7 @@ def test_metadata_is_bytes_under_its_key(program: Path, tmp_path: Path) -> None:
         "eos": struct.pack("<2q", 1, 2),
         "raw": b"\0",
     }
-    shown = {one["key"]: one["value"] for one in etstream.inspect(tmp_path / "said.pte")["metadata"]}
+    shown = {one.key: one.value for one in etstream.inspect(tmp_path / "said.pte").metadata}
     assert shown["length"] == "8192" and shown["name"] == '"Llama"'
     for wrong in (2**63, ["1"], None):
         with pytest.raises(TypeError, match="metadata"):

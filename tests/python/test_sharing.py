@@ -33,7 +33,7 @@ def test_programs_weights_and_a_container_are_written_together(programs: list[Pa
         assert bytes(etstream.FatContainerFile(fat)[name]) == bytes(planned)
     assert plan.weights is not None and plan.container is not None
     assert (weights.stat().st_size, fat.stat().st_size) == (plan.weights.size, plan.container.size)
-    assert plan.report["size_after"] == sum(each.size for each in plan.programs.values()) + plan.weights.size
+    assert plan.report.size_after == sum(each.size for each in plan.programs.values()) + plan.weights.size
     etstream.pte(thin / "plain.pte", tmp_path / "back.pte", constants_from=[weights])
     assert (tmp_path / "back.pte").read_bytes() == programs[0].read_bytes()
 
@@ -56,8 +56,8 @@ def test_the_plan_and_its_report_tell_what_is_shared_without_writing(programs: l
     before = names_in(tmp_path)
     plan = etstream.share({"a": programs[0].read_bytes(), "b": programs[1]}, dry_run=True)
     assert plan.container is None
-    assert [each["programs"] for each in plan.report["shared"]] == [["a", "b"]]
-    assert {each["reason"] for each in plan.report["kept"]} == {"small"}
+    assert [each.programs for each in plan.report.shared] == [("a", "b")]
+    assert {each.reason for each in plan.report.kept} == {"small"}
     assert names_in(tmp_path) == before
 
 

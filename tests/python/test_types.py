@@ -11,6 +11,7 @@ from typing import get_type_hints
 
 import etstream
 import etstream.executorch
+import etstream.results
 import pytest
 
 RIGHT = """
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 import etstream
 import numpy
+from etstream import results
 
 plan: etstream.FilePlan = etstream.bundle(Path("a.pte"), "cases.json", "a.bpte", to="segmented")
 size: int = plan.size + len(plan) + plan.metadata_size
@@ -29,15 +31,18 @@ source: etstream.Source = etstream.Source.concatenation([b"a", etstream.Source.f
 content: bytes = source.read(0, 1) + bytes(source)
 etstream.pack(sys.stdin.buffer, "a.etz", threads=2, progress=True)
 etstream.unpack(3, io.BytesIO(), sync=False)
-findings: etstream.Findings = etstream.verify("a.pte", "a.ptd")
-errors: list[etstream.Finding] = findings.errors
+findings: results.Findings = etstream.verify("a.pte", "a.ptd")
+errors: tuple[results.Finding, ...] = findings.errors
 places: list[int | None] = [error.offset for error in errors]
-rewritten: etstream.ProgramPlan = etstream.pte("a.pte", 3, constants_to="a.ptd", delegates="inline")
+rewritten: results.ProgramPlan = etstream.pte("a.pte", 3, constants_to="a.ptd", delegates="inline")
 weights: etstream.FilePlan | None = rewritten.tensor_data
-report: dict[str, Any] = etstream.inspect(b"", duplicates=True)
+report: results.Inspection = etstream.inspect(b"", duplicates=True)
+rows: list[dict[str, Any]] = [part.to_dict() for part in report.parts]
+named: results.Table[results.NamedData] = report.named_data
+ends: list[int] = [extent.offset + extent.size for extent in plan.extents]
 dot: str = etstream.graph("a.pte", "forward", format="dot")
-graph: dict[str, Any] = etstream.graph("a.pte")
-difference: dict[str, Any] = etstream.diff("a", "b")
+graph: results.Graph = etstream.graph("a.pte")
+same: bool = etstream.diff("a", "b").same_content
 tensors: list[etstream.CheckpointTensor] = etstream.Checkpoint(Path("w.safetensors")).tensors
 dtype: str | None = tensors[0].dtype
 etstream.ptd({"w": etstream.Tensor("float32", [1], b"")}, "w.ptd", dtype={"*": "bfloat16"})
@@ -63,8 +68,8 @@ array = etstream.Checkpoint("w.ptd")["w"].numpy()
 shape: tuple[int, ...] = etstream.Tensor("int8", [1], b"1").shape
 etstream.save_ptd({"w": etstream.Tensor("int8", [1], b"1"), "x": numpy.ones(1), "y": numpy.float16(1)}, "w.ptd")
 etstream.ptd([{"w": array, "x": etstream.Checkpoint("w.ptd")["w"]}, "w.gguf"], "w.ptd")
-compared: etstream.Comparison = etstream.compare(1, 2.0, rtol=0, atol=1)
-mismatch: etstream.Mismatch | None = compared.first
+compared: results.Comparison = etstream.compare(1, 2.0, rtol=0, atol=1)
+mismatch: results.Mismatch | None = compared.first
 findings.raise_if_errors()
 options = etstream.ProgramOptions(segment_alignment="4K", drop_method=["train"])
 etstream.pte(program="a.pte", constants_to="w.ptd", **options | {"dry_run": True})
@@ -79,9 +84,9 @@ others: list[etstream.FilePlan] = [
 ]
 etstream.share({}, fat="out.fat", **etstream.SharingOptions(least_size=1, dry_run=True))
 etstream.compare(1, 2, **etstream.Tolerance(integer=1))
-origins: etstream.WeightOrigins = etstream.explain("a.pte", b"", Path("w.ptd"), by=["a.gguf", {"w": array}])
+origins: results.WeightOrigins = etstream.explain("a.pte", b"", Path("w.ptd"), by=["a.gguf", {"w": array}])
 steps: tuple[str, ...] = origins.payloads[0].tensors[0].steps
-reweighted: etstream.ReweightingPlan = etstream.reweight(
+reweighted: results.ReweightingPlan = etstream.reweight(
     "a.pte", "w.ptd", was="old", now=etstream.Checkpoint("new"), output=3, weights_to=["v.ptd", io.BytesIO()]
 )
 etstream.reweight("a.pte", ["v.ptd", Path("w.ptd")], was="old", now="new", output=3, weights_to=io.BytesIO())
@@ -120,6 +125,8 @@ etstream.FilePlan.copy(b"").write("a", True)
 etstream.Source("a").read("b")
 number: str = etstream.Source("a").size
 etstream.graph("a", format="svg")
+etstream.inspect("a")["parts"]
+etstream.inspect("a").part
 etstream.TestSuite("forward", [1])
 etstream.pte("a", b"b")
 etstream.verify(1)
@@ -165,7 +172,7 @@ def test_types_are_there_at_run_time() -> None:
     for function in filter(inspect.isfunction, vars(etstream).values()):
         get_type_hints(function)
     assert get_type_hints(etstream.bundle)["hash"] is bool and "options" not in get_type_hints(etstream.bundle)
-    for module in (etstream, etstream.executorch):
+    for module in (etstream, etstream.executorch, etstream.results):
         for kind in filter(inspect.isclass, vars(module).values()):
             get_type_hints(kind)
     aliases = (etstream.SourceLike, etstream.OutputLike, etstream.StreamLike, etstream.TensorLike, etstream.TestCases)

@@ -40,7 +40,7 @@ def test_runs_of_a_path_and_of_bytes_are_among_the_findings(program: bytes, tmp_
         assert [run.inputs for run in findings.runs] == ["zeros", "ones", "random (seed 3)"]
         assert all(findings.runs)
         assert str(findings.runs[0]) == "forward, zeros: ok"
-    assert etstream.verify(path).runs == []
+    assert etstream.verify(path).runs == ()
 
 
 def test_what_did_not_end_well_is_an_error(program: bytes) -> None:

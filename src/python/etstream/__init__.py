@@ -21,17 +21,12 @@ from etstream._core import (
     BundledProgramFile,
     Checkpoint,
     CheckpointTensor,
-    Comparison,
     DelegatePayload,
     FatContainerFile,
     FatPayload,
-    FileFindings,
     FilePlan,
-    Findings,
     FlatbufferText,
-    Mismatch,
     NativePackageFile,
-    OutputFindings,
     PackageMember,
     ProgramFile,
     Segment,
@@ -60,17 +55,10 @@ from etstream._flatbuffers import ExactJson, FlatbufferOptions
 from etstream._names import present as _present
 from etstream._native_packages import NativePackageOptions, ptn
 from etstream._packed_files import pack, unpack
-from etstream._programs import ProgramOptions, ProgramPlan, extract, pte
-from etstream._reports import Finding, MethodRun, compare_outputs, diff, graph, inspect, memory_budget, verify
-from etstream._reweighting import (
-    PayloadOrigin,
-    ReweightingPlan,
-    TensorOrigin,
-    WeightOrigins,
-    explain,
-    reweight,
-)
-from etstream._sharing import SharedWeightsPlan, SharingOptions, share
+from etstream._programs import ProgramOptions, extract, pte
+from etstream._reports import compare_outputs, diff, graph, inspect, memory_budget, verify
+from etstream._reweighting import explain, reweight
+from etstream._sharing import SharingOptions, share
 from etstream._types import OutputLike, SourceLike, StreamLike, TensorLike
 from etstream._values import Tolerance, compare
 from etstream._warnings import RulesWarning
@@ -88,7 +76,6 @@ __all__ = [
     "BundledProgramFile",
     "Checkpoint",
     "CheckpointTensor",
-    "Comparison",
     "ConvertOptions",
     "CorruptError",
     "DelegatePayload",
@@ -98,33 +85,23 @@ __all__ = [
     "FatContainerFile",
     "FatContainerOptions",
     "FatPayload",
-    "FileFindings",
     "FilePlan",
-    "Finding",
-    "Findings",
     "FlatbufferOptions",
     "FlatbufferText",
     "InvalidArgumentError",
     "IoError",
-    "MethodRun",
-    "Mismatch",
     "NativePackageFile",
     "NativePackageOptions",
     "NoSuchFileError",
     "NoSuchNameError",
     "NotFoundError",
     "OutOfMemoryError",
-    "OutputFindings",
     "OutputLike",
     "PackageMember",
-    "PayloadOrigin",
     "ProgramFile",
     "ProgramOptions",
-    "ProgramPlan",
-    "ReweightingPlan",
     "RulesWarning",
     "Segment",
-    "SharedWeightsPlan",
     "SharingOptions",
     "Source",
     "SourceLike",
@@ -132,14 +109,12 @@ __all__ = [
     "Tensor",
     "TensorDataOptions",
     "TensorLike",
-    "TensorOrigin",
     "TestCase",
     "TestCases",
     "TestSuite",
     "Tolerance",
     "TooLargeError",
     "UnsupportedError",
-    "WeightOrigins",
     "WriteOptions",
     "__version__",
     "bundle",

@@ -45,7 +45,7 @@ class BundleOptions(WriteOptions, total=False):
     Keys, besides those of WriteOptions:
         to: "bp08" is ExecuTorch's own format, byte for byte, of at most 2 GiB; "segmented" has the program and
             large tensors behind the metadata, of any size, aligned and hashed.
-        hash: whether a segmented bundle has hashes, by which verify() finds damage.
+        hash: write hashes into a segmented bundle; verify() can't find damaged data without them.
         program_alignment: the alignment of the program in a BP08 file, in bytes, a power of two from 1 to 65536: an
             int, or a str such as "4K". ExecuTorch's is 32.
         unchecked: skip the check that the test cases fit the program.
@@ -157,7 +157,7 @@ class ConvertOptions(WriteOptions, total=False):
     """The options of a bundle in another format.
 
     Keys, besides those of WriteOptions:
-        hash: whether a segmented bundle has hashes, by which verify() finds damage.
+        hash: write hashes into a segmented bundle; verify() can't find damaged data without them.
     """
 
     hash: Annotated[bool, True]

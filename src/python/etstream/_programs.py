@@ -7,7 +7,7 @@ import itertools
 import os
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from etstream import _core
 from etstream._arguments import alignment, are_several, asked, by_name, is_path, names, names_by_name, size
@@ -16,17 +16,9 @@ from etstream._options import Unpack, keywords_of
 from etstream._types import OutputLike, SourceLike
 from etstream._write import WriteOptions, write
 from etstream._writers import installed_flatbuffers
+from etstream.results import ProgramPlan, Table
 
 MetadataValue = str | bytes | int | float | Sequence[int]
-
-
-class ProgramPlan(NamedTuple):
-    """The plan of a program, and of the tensor data that constants are moved out to."""
-
-    program: _core.FilePlan
-    tensor_data: _core.FilePlan | None
-    shards: tuple[_core.FilePlan, ...] = ()
-    """The plans of shards that replace `tensor_data` with split_max_size."""
 
 
 class ProgramOptions(WriteOptions, total=False):
@@ -153,8 +145,8 @@ def planned_program(program: SourceLike, options: ProgramOptions, constants_out:
         split_max_size=size("split_max_size", options["split_max_size"]),
     )
     if options["split_max_size"] is not None:
-        return ProgramPlan(whole, None, tuple(weights))
-    return ProgramPlan(whole, weights[0] if weights else None)
+        return ProgramPlan(program=whole, shards=Table(weights))
+    return ProgramPlan(program=whole, tensor_data=weights[0] if weights else None)
 
 
 @keywords_of(WriteOptions)

@@ -3,69 +3,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 from etstream import _core
 from etstream._arguments import UINT64, asked, integer, is_path, names_by_name, size
 from etstream._errors import InvalidArgumentError
 from etstream._programs import all_shards, files_of
 from etstream._types import FilesLike, OutputLike, SourceLike
-
-
-class Finding(str):
-    """A sentence that tells a person what a check found. Its fields are the place that the sentence names."""
-
-    filename: str | None
-    """The file, if the sentence names a place in one."""
-    offset: int | None
-    """The place in that file, in bytes."""
-
-    def __new__(cls, message: str, filename: str | None = None, offset: int | None = None) -> Finding:
-        self = super().__new__(cls, message)
-        self.filename = filename
-        self.offset = offset
-        return self
-
-
-@dataclass(frozen=True)
-class MethodRun:
-    """The end of a method's run. True if the run ended well, with the expected outputs."""
-
-    method: str
-    inputs: str
-    """The inputs, such as "test case 0", "zeros" or "random (seed 0)"."""
-    end: str
-    """The kind of end: "ok", "other_outputs", "refused", "inputs_refused", "signal", "out_of_time", "out_of_memory" or
-    "not_run". "inputs_refused" says that ExecuTorch refused inputs that were made up, which is a warning."""
-    message: str
-    """A sentence with all of this."""
-    reason: str
-    """The last lines that ExecuTorch logged about it, or ""."""
-    error: int
-    """ExecuTorch's number of the error, or 0."""
-    error_name: str
-    signal: str
-    """The signal that ended the process, such as "SIGSEGV", or ""."""
-    instruction: int | None
-    """The number of the call where the run ended, in the graph of the method; None if it is not known."""
-    callee: str
-    """The operator or delegate that was called, such as "aten::add.out" or "delegate XnnpackBackend"."""
-    outputs: tuple[_core.Comparison | str | None, ...]
-    """The comparison of each output with what a test case expects, or the reason why there is none; None for a value
-    that files of outputs don't hold."""
-    files: tuple[str, ...]
-    """The file that each output was read from, or "", by compare_outputs()."""
-
-    def __bool__(self) -> bool:
-        return self.end == "ok"
-
-    def __str__(self) -> str:
-        return self.message
+from etstream.results import Differences, FileFindings, Graph, Inspection, MemoryBudget, OutputFindings
 
 
 def verify(
@@ -79,7 +27,7 @@ def verify(
     run_memory: int | str = "4G",
     atol: float | None = None,
     rtol: float | None = None,
-) -> _core.FileFindings:
+) -> FileFindings:
     """Checks whether a file is sound, and fits the .ptd files that it is to run with.
 
     Args:
@@ -116,8 +64,8 @@ def verify(
         )
     files = files_of(weights)
     if is_path(file) and all(map(is_path, files)):
-        return _core.verify_paths(file, files, partial, runs)
-    return _core.verify(file, all_shards(files, partial), runs)
+        return FileFindings._of(_core.verify_paths(file, files, partial, runs))
+    return FileFindings._of(_core.verify(file, all_shards(files, partial), runs))
 
 
 def compare_outputs(
@@ -128,7 +76,7 @@ def compare_outputs(
     case: int | None = None,
     atol: float | None = None,
     rtol: float | None = None,
-) -> _core.OutputFindings:
+) -> OutputFindings:
     """Compares outputs that a device has written to files with those that the test cases of a bundle expect.
 
     Args:
@@ -147,7 +95,7 @@ def compare_outputs(
         InvalidArgumentError: a file may be of several cases, or the cases expect no tensors.
     """
     number = None if case is None else integer("case", case, UINT64)
-    return _core.compare_outputs(bundle, outputs, method, number, atol, rtol)
+    return OutputFindings._of(_core.compare_outputs(bundle, outputs, method, number, atol, rtol))
 
 
 def _key_names(names: SourceLike | Mapping[str, str] | None) -> dict[str, str]:
@@ -162,7 +110,7 @@ def inspect(
     duplicates: bool = False,
     html: OutputLike | None = None,
     names: SourceLike | Mapping[str, str] | None = None,
-) -> dict[str, Any]:
+) -> Inspection:
     """Returns what a file consists of, as `etstream inspect --json` reports it.
 
     Args:
@@ -175,14 +123,10 @@ def inspect(
             writes it; by default MODEL.names.json beside MODEL.pte.
 
     Returns:
-        "file", "format", "size", "version", "metadata_size", "bytes_read"; "parts", in file order, each with "name",
-        "offset", "size" and "alignment"; "methods", with their inputs and outputs; "suites" of test cases. A file with
-        a program also has "program", a summary, and "payloads", the data of delegates, with what it is, its "parts" and
-        its "facts". A file with weights, and a program that has named data or asks for
-        some, has "named_data"; in a program, each entry has the "name" of its key, if known, and "asked_by" says who
-        asks for it. "duplicates" are there if asked for. Several files have "files", with their sizes, and each part
-        has the index of its "file"; "notes" tell of the set that a file belongs to. The path of an update has "update",
-        with the size and the hash of its base. Sizes and offsets are in bytes.
+        The file's `parts`, in its order; the `methods` with their inputs and outputs; `suites` of test cases. Of a
+        file with a program also `program`, a summary, and `payloads`, the data of delegates. Of a file with weights,
+        and of a program, `named_data`; in a program `asked_by` says who asks for it. `duplicates` if asked for. Of
+        several files `files`; `notes` tell of the set that a file belongs to. See etstream.results.Inspection.
 
     Raises:
         UnsupportedError: the file is of another kind.
@@ -191,27 +135,24 @@ def inspect(
     file = asked(file)
     with _core.Inputs():
         known = _key_names(names)
-        report: dict[str, Any] = json.loads(_core.inspect(file, duplicates, known))
+        report = Inspection._of(_core.inspect(file, duplicates, known))
         if html is not None:
             _core.inspect_page(file, known).write(html)
     return report
 
 
 @overload
-def graph(file: SourceLike, method: str = "forward", *, format: Literal["json"] = "json") -> dict[str, Any]: ...
+def graph(file: SourceLike, method: str = "forward", *, format: Literal["json"] = "json") -> Graph: ...
 @overload
 def graph(file: SourceLike, method: str = "forward", *, format: Literal["dot"]) -> str: ...
-def graph(
-    file: SourceLike, method: str = "forward", *, format: Literal["json", "dot"] = "json"
-) -> dict[str, Any] | str:
+def graph(file: SourceLike, method: str = "forward", *, format: Literal["json", "dot"] = "json") -> Graph | str:
     """Returns a method of a program as a graph of values and calls, as `etstream inspect --graph` reports it.
 
     Args:
         file: a source: a .pte or a .bpte file.
         method: the method's name.
-        format: "json" for a dict of "inputs", "outputs", "memory_sizes", "operators", "delegates", "values"
-            and "calls", which name each other by their places in these lists; "dot" for the text that
-            Graphviz draws.
+        format: "json" for a Graph, whose `inputs`, `outputs`, `memory_sizes`, `operators`, `delegates`, `values` and
+            `calls` name each other by their places in these lists; "dot" for the text that Graphviz draws.
 
     Raises:
         NoSuchNameError: the program has no such method.
@@ -220,21 +161,20 @@ def graph(
     """
     if format not in ("json", "dot"):
         raise InvalidArgumentError(f"format: expected 'json' or 'dot', found {format!r}")
-    return json.loads(_core.graph(file, method)) if format == "json" else _core.graph_dot(file, method)
+    return Graph._of(_core.graph(file, method)) if format == "json" else _core.graph_dot(file, method)
 
 
 @overload
-def memory_budget(file: SourceLike, *, format: Literal["json"] = "json") -> dict[str, Any]: ...
+def memory_budget(file: SourceLike, *, format: Literal["json"] = "json") -> MemoryBudget: ...
 @overload
 def memory_budget(file: SourceLike, *, format: Literal["c"]) -> str: ...
-def memory_budget(file: SourceLike, *, format: Literal["json", "c"] = "json") -> dict[str, Any] | str:
+def memory_budget(file: SourceLike, *, format: Literal["json", "c"] = "json") -> MemoryBudget | str:
     """Returns the memory that ExecuTorch's runtime asks for to load and run a program, as `etstream inspect --budget`
     reports it.
 
     Args:
         file: a source: a .pte or a .bpte file.
-        format: "json" for a dict of "file", "size", "alignment", "flatbuffer_size", "constants_size", "methods" and
-            "suites", in bytes; "c" for the text of definitions in C.
+        format: "json" for a MemoryBudget; "c" for the text of definitions in C.
 
     Raises:
         UnsupportedError: the file is of another kind.
@@ -244,7 +184,7 @@ def memory_budget(file: SourceLike, *, format: Literal["json", "c"] = "json") ->
     """
     if format not in ("json", "c"):
         raise InvalidArgumentError(f"format: expected 'json' or 'c', found {format!r}")
-    return json.loads(_core.memory_budget(file)) if format == "json" else _core.memory_budget_c(file)
+    return MemoryBudget._of(_core.memory_budget(file)) if format == "json" else _core.memory_budget_c(file)
 
 
 def diff(
@@ -256,7 +196,7 @@ def diff(
     atol: float | None = None,
     rtol: float | None = None,
     names: SourceLike | Mapping[str, str] | None = None,
-) -> dict[str, Any]:
+) -> Differences:
     """Returns the differences between two files of one kind, as `etstream diff --json` reports them.
 
     Args:
@@ -270,10 +210,9 @@ def diff(
             default MODEL.names.json beside each MODEL.pte.
 
     Returns:
-        "a", "b", "same_bytes", "same_content", "same_within_tolerance", and at most 1000 "differences", each with its
-        "kind" ("content", "layout", or "tolerated" for elements within the tolerance), its "subject", and what "a" and
-        "b" have of it. Data with known elements also has the numbers of "elements", of "equal" ones, and of unequal
-        ones that are "not_finite", and the "largest_difference" and "mean_difference" of the others.
+        Whether the files have `same_bytes` and `same_content`, and at most 1000 `differences`, each with its `kind`
+        ("content", "layout", or "tolerated" for elements within the tolerance), its `subject`, and what `a` and `b`
+        have of it. See etstream.results.Difference.
 
     Raises:
         InvalidArgumentError: the files are of two kinds; atol or rtol is negative.
@@ -283,5 +222,4 @@ def diff(
         report = _core.diff_paths(a, b, ignore_layout, partial, atol, rtol, _key_names(names))
     else:
         report = _core.diff(a, b, ignore_layout, atol, rtol, _key_names(names))
-    differences: dict[str, Any] = json.loads(report)
-    return differences
+    return Differences._of(report)

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from etstream import _core
 from etstream._arguments import is_path, several
@@ -15,71 +14,7 @@ from etstream._programs import all_shards
 from etstream._types import FilesLike, OutputLike, SourceLike
 from etstream._weights import WeightsLike, joined_checkpoint
 from etstream._write import WriteOptions, write
-
-
-@dataclass(frozen=True)
-class TensorOrigin:
-    """A tensor of a checkpoint, and what was done to it."""
-
-    tensor: str
-    """The tensor's name."""
-    steps: tuple[str, ...]
-    """The steps in their order: "cast to bfloat16", "transposed"; none for the bytes as they are."""
-
-
-@dataclass(frozen=True)
-class PayloadOrigin:
-    """A payload of a program that weights may be in, and what it is made of."""
-
-    label: str
-    """The payload in words: "constant 'w' of method 'forward'"."""
-    name: str
-    """Its key, or its name on the page of inspect(): "forward / value 3"; "" if it has neither."""
-    file: str
-    """The file that it lies in: the program's, or one of its tensor data files."""
-    offset: int
-    """The place in that file, in bytes."""
-    size: int
-    """The number of its bytes."""
-    type: str
-    """The type and the shape: "float32 [4, 3]"; "" if they are not known."""
-    tensors: tuple[TensorOrigin, ...]
-    """The tensors whose bytes follow one another in it; none if none are known to be behind it."""
-    equals: tuple[str, ...]
-    """The names of the other tensors in ways to the same bytes."""
-    constant: str
-    """The reason why no weights are behind it, such as "the number 0 everywhere"; otherwise ""."""
-    nearest: tuple[str, ...]
-    """If nothing explains it, the names of tensors of as many elements, the nearest first."""
-    explained: bool
-    """Whether it is known what its bytes are made of."""
-
-
-@dataclass(frozen=True)
-class WeightOrigins:
-    """The payloads of a program, and what they are made of. True if all are explained."""
-
-    payloads: tuple[PayloadOrigin, ...]
-    """The payloads in the order in which the program has them."""
-    unused: tuple[str, ...]
-    """The names of the tensors of the checkpoint that are behind no payload."""
-    names: dict[str, str] = field(hash=False)
-    """The names of tensors by the names of payloads, as inspect() and its page take them."""
-
-    def __bool__(self) -> bool:
-        return all(each.explained for each in self.payloads)
-
-
-class ReweightingPlan(NamedTuple):
-    """The plans of a program with the weights of another checkpoint, and of its tensor data files."""
-
-    program: _core.FilePlan
-    weights: tuple[_core.FilePlan, ...]
-    """The plans of the tensor data files, in the order of the old ones."""
-    replaced: int
-    """The number of payloads that are made of the new checkpoint."""
-    origins: WeightOrigins
-    """The origins of the old payloads."""
+from etstream.results import ReweightingPlan, Table, WeightOrigins
 
 
 def explain(program: SourceLike, *weights: FilesLike, by: WeightsLike, partial: bool = False) -> WeightOrigins:
@@ -102,7 +37,7 @@ def explain(program: SourceLike, *weights: FilesLike, by: WeightsLike, partial: 
         CorruptError: a file is damaged, or does not fit the program.
         UnsupportedError: a key is in two files; a file is of another kind.
     """
-    return _core.explain(program, all_shards(weights, partial), joined_checkpoint(by, partial))
+    return WeightOrigins._of(_core.explain(program, all_shards(weights, partial), joined_checkpoint(by, partial)))
 
 
 @keywords_of(WriteOptions)
@@ -159,4 +94,6 @@ def reweight(
         whole, planned, replaced, origins = _core.plan_reweighting(program, files, old, new)
         # Weights come first: a program must not be there before its weights.
         write([*zip(planned, outputs), (whole, output)], options)
-    return ReweightingPlan(whole, tuple(planned), replaced, origins)
+    return ReweightingPlan(
+        program=whole, weights=Table(planned), replaced=replaced, origins=WeightOrigins._of(origins)
+    )

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 from etstream import _core
 from etstream._arguments import alignment, asked, by_name, path, several, size
@@ -16,21 +15,7 @@ from etstream._options import Unpack, keywords_of
 from etstream._programs import shard_outputs
 from etstream._types import OutputLike, SourceLike
 from etstream._write import WriteOptions, write
-
-
-class SharedWeightsPlan(NamedTuple):
-    """The plans of programs, and of the file or the shards from which they get the weights that they share."""
-
-    programs: dict[str, _core.FilePlan]
-    """The plans of the programs in the given order; a program that shares nothing is copied."""
-    weights: _core.FilePlan | None
-    """The plan of the tensor data; None if the programs have nothing in common, and with split_max_size."""
-    container: _core.FilePlan | None
-    """The plan of a fat container of the programs, if it was asked for."""
-    report: dict[str, Any]
-    """A report of which programs share which data, and what stays where, as `etstream share --json` gives it."""
-    shards: tuple[_core.FilePlan, ...] = ()
-    """The plans of shards that replace `weights` with split_max_size."""
+from etstream.results import SharedWeightsPlan, SharingReport, Table
 
 
 class SharingOptions(WriteOptions, total=False):
@@ -99,19 +84,22 @@ def share(
     return plan
 
 
-def planned_sharing(programs: Mapping[str, SourceLike], container: bool, options: SharingOptions) -> SharedWeightsPlan:
+def planned_sharing(
+    programs: Mapping[str, SourceLike], into_container: bool, options: SharingOptions
+) -> SharedWeightsPlan:
     """Returns the plans of programs without what they share, for all options."""
-    planned, files, packed, report = _core.plan_shared_weights(
+    planned, weights, container, report = _core.plan_shared_weights(
         by_name("programs", programs),
         size("least_size", options["least_size"]),
-        container,
+        into_container,
         alignment("align", options["align"]),
         size("split_max_size", options["split_max_size"]),
     )
-    plans = dict(zip(programs, planned))
-    if options["split_max_size"] is not None:
-        return SharedWeightsPlan(plans, None, packed, json.loads(report), tuple(files))
-    return SharedWeightsPlan(plans, files[0] if files else None, packed, json.loads(report))
+    is_split = options["split_max_size"] is not None
+    files = {"shards": Table(weights)} if is_split else {"weights": weights[0] if weights else None}
+    return SharedWeightsPlan(
+        programs=dict(zip(programs, planned)), container=container, report=SharingReport._of(report), **files
+    )
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from etstream import _arguments, _core
 from etstream._buffers import bytes_at, bytes_of_array, bytes_of_storage, expect_elements, in_memory, tensor_bytes
 from etstream._errors import UnsupportedError
 from etstream._options import Unpack, keywords_of
+from etstream.results import Comparison
 
 _BytesFrom = Callable[[int, int], memoryview]
 
@@ -182,13 +183,13 @@ class Tolerance(TypedDict, total=False):
 
 
 @keywords_of(Tolerance)
-def compare(expected: Any, actual: Any, **tolerance: Unpack[Tolerance]) -> _core.Comparison:
+def compare(expected: Any, actual: Any, **tolerance: Unpack[Tolerance]) -> Comparison:
     """Compares two values of one kind that TestCase takes; of tensors, compares each element. See Tolerance.
 
     Raises InvalidArgumentError for tensors of different dtypes or shapes, and for other values that can't be compared.
     """
     tolerance["integer"] = _arguments.integer("integer", tolerance["integer"], _arguments.UINT64)
-    return _core.compare(expected, actual, **tolerance)
+    return Comparison._of(_core.compare(expected, actual, **tolerance))
 
 
 def _label(tensor: _core.Tensor | _core.CheckpointTensor) -> str:

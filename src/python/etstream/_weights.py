@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, overload
 
 from etstream import _core
 from etstream._arguments import alignment, are_several, asked, by_name, dtype_name, integer, is_path, names, size
@@ -20,7 +20,9 @@ from etstream._write import WriteOptions, write
 if TYPE_CHECKING:
     import torch
 
-WeightFormat = Literal["ptd", "safetensors"]
+WeightFormat = Literal["ptd", "safetensors", "pth"]
+_FORMATS: dict[str, WeightFormat] = {"safetensors": "safetensors", "torch": "pth"}
+"""The formats by what kind_of_ending() says."""
 Rules = str | os.PathLike[str] | Mapping[str, Any]
 OneOfWeights = str | os.PathLike[str] | _core.Checkpoint | Mapping[str, TensorLike]
 WeightsLike = OneOfWeights | Sequence[OneOfWeights]
@@ -78,8 +80,9 @@ def ptd(
             etstream's, such as a state_dict, in place where they are contiguous); or a list of these, in which tensors
             of one name must be equal.
         output: where the weights go.
-        to: "ptd", or "safetensors", byte for byte as the safetensors library writes it; by default what the ending of
-            the output says, and otherwise "ptd".
+        to: "ptd"; "safetensors", byte for byte as the safetensors library writes it; or "pth" for torch.load(), with
+            params.json beside it for export_llama if config.json beside the input has the shape of a Llama. By default
+            what the ending of the output says, and otherwise "ptd".
         options: those of TensorDataOptions.
 
     Raises:
@@ -95,10 +98,17 @@ def ptd(
     """
     inputs, output = asked(inputs), asked(output)
     if to is None:
-        to = "safetensors" if isinstance(output, str) and _core.kind_of_ending(output) == "safetensors" else "ptd"
+        said = _core.kind_of_ending(output) if isinstance(output, str) else None
+        to = _FORMATS.get(said or "", "ptd")
+    if to not in get_args(WeightFormat):
+        raise InvalidArgumentError(f"to: expected 'ptd', 'safetensors' or 'pth', found {to!r}")
     with _core.Inputs(inputs):
-        (plan,) = _planned(inputs, to, options)
-        write([(plan, output)], options)
+        checkpoint = _changed(inputs, options)
+        (plan,) = _planned(checkpoint, to, options)
+        files: list[tuple[_core.FilePlan, OutputLike | None]] = [(plan, output)]
+        if to == "pth" and isinstance(output, str):
+            files += _parameters(checkpoint, output)
+        write(files, options)
     return plan
 
 
@@ -127,7 +137,8 @@ def ptd_shards(
         InvalidArgumentError: a tensor is larger than split_max_size.
     """
     with _core.Inputs():
-        files = shard_outputs(_planned(inputs, "ptd", options, size("split_max_size", split_max_size)), output)
+        most = size("split_max_size", split_max_size)
+        files = shard_outputs(_planned(_changed(inputs, options), "ptd", options, most), output)
         write(files, options)
     return [str(path) for _, path in files]
 
@@ -147,10 +158,8 @@ def save_ptd(
     return ptd(tensors, output, to="ptd", **options)
 
 
-def _planned(
-    inputs: WeightsLike, to: WeightFormat, options: TensorDataOptions, max_size: int | None = None
-) -> list[_core.FilePlan]:
-    """Returns the plan of all tensors of the inputs, under their new names and types; with max_size those of shards."""
+def _changed(inputs: WeightsLike, options: TensorDataOptions) -> _core.Checkpoint:
+    """Returns all tensors of the inputs, under their new names and types."""
     rules, only, dtype = options["map"], options["only"], options["dtype"]
     if dtype is None:
         dtype = {}
@@ -166,6 +175,13 @@ def _planned(
     if report is not None:
         _warn("rule", report.unmatched_rules, "no tensor to apply to")
         _warn("tensor", report.left_over_keys, "no rule applies, the name stays")
+    return checkpoint
+
+
+def _planned(
+    checkpoint: _core.Checkpoint, to: WeightFormat, options: TensorDataOptions, max_size: int | None = None
+) -> list[_core.FilePlan]:
+    """Returns the plan of a file of the tensors; with max_size those of shards."""
     aligned = alignment("segment_alignment", options["segment_alignment"])
     return _core.plan_checkpoint(
         checkpoint, to, options["dedup"], options["opaque"], aligned, options["as_of"], max_size
@@ -200,6 +216,21 @@ def load_ptd(
     if framework not in ("torch", "numpy"):
         raise InvalidArgumentError(f"framework: expected 'torch' or 'numpy', found {framework!r}")
     return {one.name: getattr(one, framework)() for one in _core.Checkpoint(path, partial).tensors}
+
+
+def _parameters(checkpoint: _core.Checkpoint, output: str) -> list[tuple[_core.FilePlan, OutputLike | None]]:
+    """Returns the plan of params.json beside a torch file of a Llama, with its path; nothing for another model."""
+    found = _core.llama_parameters(checkpoint)
+    if found is None:
+        return []
+    content, unknown, model_type = found
+    if not content:
+        source = "export_llama takes one from executorch/examples/models"
+        warn(f"config.json is of model_type {model_type!r}, for which no params.json is written; {source}")
+        return []
+    for member in unknown:
+        warn(f"member of config.json {member!r}: not known, params.json says nothing of it")
+    return [(_core.FilePlan.copy(content.encode()), os.path.join(os.path.dirname(output), "params.json"))]
 
 
 def checkpoints_of(given: Any, partial: bool = False) -> list[_core.Checkpoint]:

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 
 from etstream.executorch import _bundles, _etrecord, _flatc, _key_names, _programs
 from etstream.executorch._patches import FunctionUse, Patch, PatchSet, counted
+from etstream.results import Table
 
 _logger = logging.getLogger("etstream")
 _uses: dict[str, FunctionUse] = {}
@@ -76,10 +77,10 @@ class Installation:
         _logger.debug("uninstall(): %s", "in force" if _in_force else "not in force")
 
     @property
-    def functions(self) -> tuple[FunctionUse, ...]:
+    def functions(self) -> Table[FunctionUse]:
         """The replaced functions, with how often each was called since the first install() in force, in all threads;
         after the last uninstall(), those that were replaced."""
-        return tuple(copy.deepcopy(list(self._uses.values())))
+        return Table(copy.deepcopy(list(self._uses.values())))
 
     def __str__(self) -> str:
         said = [f"  {use}" for use in self.functions]

@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
@@ -22,6 +22,7 @@ import torch
 from etstream import _core
 from etstream._arguments import size
 from etstream._warnings import warn
+from etstream.results import Result
 
 from ._cords import LazyData, cord_patches
 from ._key_names import recording
@@ -38,8 +39,7 @@ class _HeapUse(NamedTuple):
     refused: int = 0
 
 
-@dataclass(repr=False)
-class LowMemoryReport:
+class LowMemoryReport(Result, frozen=False):
     """A report of what low_memory_export() has done so far, also while it goes on. Sizes are in bytes."""
 
     heap: Literal["here", "etstream run", "none"] = "none"
@@ -81,6 +81,10 @@ class LowMemoryReport:
     def seconds(self) -> float:
         """The seconds that the block has taken so far, or took."""
         return self._seconds()
+
+    def _values(self) -> dict[str, Any]:
+        also = ("blocks", "spilled", "let_go", "refused", "seconds")
+        return {**super()._values(), **{name: getattr(self, name) for name in also}}
 
     def __str__(self) -> str:
         return "\n".join(self._lines())

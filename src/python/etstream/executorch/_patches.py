@@ -16,6 +16,7 @@ from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 from etstream.executorch._internals import Lookup
+from etstream.results import Result
 
 _logger = logging.getLogger("etstream")
 _lock = threading.RLock()
@@ -132,8 +133,7 @@ def _put_everywhere(value: Any, other: Any) -> None:
             setattr(module, name, other)
 
 
-@dataclass
-class FunctionUse:
+class FunctionUse(Result, frozen=False):
     """The counts of calls of a function that etstream stands in for."""
 
     name: str
@@ -172,7 +172,7 @@ def counted(patch: Patch, uses: dict[str, FunctionUse]) -> Patch:
             return ours
         name = f"{patch.owner.replace(':', '.')}.{patch.name}"
         with _counts_lock:
-            use = uses.setdefault(name, FunctionUse(name))
+            use = uses.setdefault(name, FunctionUse(name=name))
         return _counting(ours, use)
 
     return Patch(patch.owner, patch.name, replacement, patch.only_there)

@@ -15,6 +15,7 @@ from typing import Any
 from etstream import _core, bundle, inspect, verify
 from etstream._errors import Error, UnsupportedError
 from etstream.executorch._internals import Lookup
+from etstream.results import MethodSummary
 
 _NUMBER = re.compile(r"0x:?([0-9a-fA-F]+)")
 _SHOWN = 10
@@ -74,7 +75,7 @@ def refusal(error: RuntimeError, attempt: Attempt) -> str:
 
 def _operators(attempt: Attempt) -> str | None:
     here = _registered("_get_operator_names")
-    missing = [each["name"] for each in _methods(attempt, "operators") if each["name"] not in here]
+    missing = [called.name for each in _methods(attempt) for called in each.operators if called.name not in here]
     if here and not missing:
         return (
             "its operators have kernels here, but none for the dtypes or the orders of dimensions of some call, "
@@ -90,7 +91,7 @@ def _operators(attempt: Attempt) -> str | None:
 
 def _backends(attempt: Attempt) -> str | None:
     here = _registered("_get_registered_backend_names")
-    asked = dict.fromkeys(each["backend"] for each in _methods(attempt, "delegates"))
+    asked = dict.fromkeys(called.backend for each in _methods(attempt) for called in each.delegates)
     missing = [name for name in asked if name not in here]
     if here and missing:
         return f"{_subject('backend', missing)} not been registered here; there are {', '.join(map(repr, here))}"
@@ -101,7 +102,7 @@ def _backends(attempt: Attempt) -> str | None:
 
 def _keys(attempt: Attempt) -> str | None:
     keys = _core.ProgramFile(attempt.program).external_keys
-    there = {entry["key"] for one in attempt.weights for entry in inspect(one).get("named_data", ())}
+    there = {entry.key for one in attempt.weights for entry in inspect(one).named_data}
     missing = [key for key in keys if key not in there]
     if not missing:
         return None
@@ -153,9 +154,9 @@ _CAUSES: dict[int, tuple[tuple[Callable[[Attempt], str | None], ...], str]] = {
 """The checks for each of ExecuTorch's numbers (runtime/core/error.h), and the words if none of them finds a cause."""
 
 
-def _methods(attempt: Attempt, what: str) -> Iterable[dict[str, Any]]:
-    methods = inspect(attempt.program)["program"]["methods"]
-    return [each for method in methods if method["name"] == attempt.method for each in method[what]]
+def _methods(attempt: Attempt) -> Iterable[MethodSummary]:
+    program = inspect(attempt.program).program
+    return [] if program is None else [each for each in program.methods if each.name == attempt.method]
 
 
 def _registered(name: str) -> list[str]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from etstream._values import Tolerance, compare, torch_tensor
 from etstream.executorch._internals import needed
 from etstream.executorch._refusals import Attempt, refusal
 from etstream.executorch._weights import Weights, WeightsOfProgram
+from etstream.results import Comparison, Result, Table
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -28,13 +28,12 @@ _SHOWN = 20
 """The most failed test cases that a repr shows."""
 
 
-@dataclass(frozen=True)
-class CaseResult:
+class CaseResult(Result):
     """The result of a test case that could be run. True if every output is as expected."""
 
     method: str
     case: int
-    outputs: tuple[_core.Comparison, ...]
+    outputs: Table[Comparison]
     """The comparisons, by the output's index; none if the case expects no outputs and is for profiling only."""
 
     def __bool__(self) -> bool:
@@ -48,11 +47,10 @@ class CaseResult:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, repr=False)
-class BundleResult:
+class BundleResult(Result):
     """The results of all test cases, in the order of the file. True if each passed. Its repr shows the failed ones."""
 
-    cases: tuple[CaseResult, ...]
+    cases: Table[CaseResult]
 
     def __bool__(self) -> bool:
         return all(self.cases)
@@ -143,7 +141,7 @@ class Bundle(_core.BundledProgramFile):
 
         See Tolerance."""
         return BundleResult(
-            tuple(
+            cases=Table(
                 self._verify(suite, method, case, tolerance)
                 for suite, (method, count) in enumerate(_core.suite_sizes(self))
                 for case in range(count)
@@ -154,7 +152,7 @@ class Bundle(_core.BundledProgramFile):
         test_case = _core.fitted_test_case(self, suite, case)
         actual = self._run(method, case, [_to_torch(value) for value in test_case.inputs])
         outputs = map(partial(compare, **tolerance), test_case.expected_outputs, actual)
-        return CaseResult(method, case, tuple(outputs))
+        return CaseResult(method=method, case=case, outputs=Table(outputs))
 
     def _run(self, method: str, case: int, inputs: list[Any]) -> list[Any]:
         load = _runtime_function("Bundle.verify()", "_load_for_executorch")

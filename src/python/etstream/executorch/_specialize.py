@@ -22,6 +22,7 @@ from etstream._progress import Progress
 from etstream.executorch._internals import needed
 from etstream.executorch._low_memory import low_memory_export
 from etstream.executorch._programs import program_source
+from etstream.results import Result
 
 if TYPE_CHECKING:
     from executorch.exir.backend.backend_details import PreprocessResult
@@ -166,8 +167,7 @@ class RecipeError(Error, RuntimeError):
         return "recipe {!r}: {}".format(*self.args)
 
 
-@dataclass(frozen=True)
-class Specialized:
+class Specialized(Result):
     """The files that specialize() wrote. Sizes are in bytes."""
 
     container: str
