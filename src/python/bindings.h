@@ -4,18 +4,45 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/base/text.h"
 #include "etstream/writer_version.h"
 #include "python/errors.h"
-#include "python/strings.h"
+
+/// Takes strings to Python and back, in place of nanobind/stl/string.h. Strings of the library contain paths,
+/// and names from files, and neither need be UTF-8. Bytes that are not UTF-8 come as os.fsdecode gives them,
+/// as surrogates, and go back as they were.
+template <>
+struct nanobind::detail::type_caster<std::string> {
+  NB_TYPE_CASTER(std::string, const_name("str"))
+
+  bool from_python(handle object, std::uint32_t, cleanup_list*) noexcept {
+    if (PyUnicode_Check(object.ptr()) == 0) return false;
+    const auto bytes =
+        steal<nanobind::bytes>(PyUnicode_AsEncodedString(object.ptr(), "utf-8", "surrogateescape"));
+    if (!bytes.is_valid()) {
+      PyErr_Clear();
+      return false;
+    }
+    value.assign(bytes.c_str(), bytes.size());
+    return true;
+  }
+
+  static handle from_cpp(const std::string& words, rv_policy, cleanup_list*) noexcept {
+    return PyUnicode_DecodeUTF8(words.data(), static_cast<Py_ssize_t>(words.size()), "surrogateescape");
+  }
+};
 
 namespace etstream::python {
 
@@ -113,19 +140,49 @@ inline WriterVersion writer_of(const std::optional<std::string>& as_of,
   return {release_of(as_of).value_or(latest.release), vtables_of(flatbuffers).value_or(latest.vtables)};
 }
 
+template <class Integer>
+Shape shape_of(const std::vector<Integer>& sizes) {
+  return nb::tuple(nb::cast(sizes));
+}
+
+/// Adds these to a class that has `dtype`, `sizes`, `dim_order` and `data`, of which the first three are None
+/// for data that is no tensor's.
+template <class Class>
+void def_array_views(Class& tensors) {
+  const auto call = [](const char* function) {
+    return [function](nb::handle self) -> Any {
+      return nb::object(nb::module_::import_("etstream._arrays").attr(function)(self));
+    };
+  };
+  tensors
+      .def(
+          "numpy", call("numpy_array"),
+          "The elements as a NumPy array, where they lie: of a file, mapped, and private, so that writing to "
+          "the array leaves the file as it is, which is not to change meanwhile; of a read-only buffer, "
+          "read-only. A copy where they are in neither, or not aligned. Types that NumPy lacks, such as "
+          "bfloat16, take the package ml_dtypes. Raises ImportError, UnsupportedError, CorruptError.")
+      .def("torch", call("torch_tensor"),
+           "The elements as a torch tensor on the CPU, where they lie, as numpy() has it; what lies in a "
+           "read-only buffer is not to be written to. Raises ImportError, UnsupportedError, CorruptError.")
+      .def(
+          "__dlpack__",
+          [](nb::handle self, const nb::kwargs& options) {
+            return nb::object(nb::module_::import_("etstream._arrays").attr("dlpack")(self, **options));
+          },
+          nb::arg("options"), nb::sig("def __dlpack__(self, **options: typing.Any) -> typing.Any"),
+          "For from_dlpack() of other libraries, by way of torch or NumPy.")
+      .def(
+          "__dlpack_device__", [](nb::handle) { return std::pair(1, 0); }, "The CPU.");
+}
+
 void bind_bundles(nb::module_& module);
 void bind_checkpoints(nb::module_& module);
-void bind_embedded_files(nb::module_& module);
-void bind_fat_containers(nb::module_& module);
+void bind_containers(nb::module_& module);
 void bind_file_plans(nb::module_& module);
 void bind_flatbuffer_texts(nb::module_& module);
-void bind_heap(nb::module_& module);
 void bind_mapped_files(nb::module_& module);
-void bind_native_packages(nb::module_& module);
-void bind_packed_files(nb::module_& module);
 void bind_programs(nb::module_& module);
 void bind_reports(nb::module_& module);
-void bind_reweighting(nb::module_& module);
 void bind_sources(nb::module_& module);
 
 }  // namespace etstream::python

@@ -4,7 +4,6 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -28,13 +27,11 @@
 #include "formats/tensor/dimensions.h"
 #include "formats/tensor/strided_source.h"
 #include "present/reports.h"
-#include "python/array_views.h"
 #include "python/bindings.h"
 #include "python/errors.h"
 #include "python/object_reader.h"
 #include "python/outputs.h"
 #include "python/sources.h"
-#include "python/strings.h"
 
 namespace etstream::python {
 namespace {
@@ -126,7 +123,7 @@ Value value_of(nb::handle object) {
   }
   if (PyFloat_Check(object.ptr()) && !nb::hasattr(object, "dtype")) return nb::cast<double>(object);
   if (nb::isinstance<Tensor>(object)) return nb::cast<Tensor>(object);
-  return nb::cast<Tensor>(nb::module_::import_("etstream._values")
+  return nb::cast<Tensor>(nb::module_::import_("etstream._arrays")
                               .attr("tensor")(object, "an int, a float, a bool, None, or a tensor"));
 }
 
@@ -135,7 +132,7 @@ Value value_of(nb::handle object) {
 std::vector<Value> values_of(const char* kind, nb::handle objects) {
   std::vector<Value> values;
   if (objects.is_none()) return values;
-  const nb::object leaves = nb::module_::import_("etstream._values").attr("leaves")(objects);
+  const nb::object leaves = nb::module_::import_("etstream._arrays").attr("leaves")(objects);
   for (const nb::handle object : nb::iter(leaves)) {
     try {
       values.push_back(value_of(object));
@@ -355,7 +352,7 @@ void bind_bundles(nb::module_& module) {
   bind_suites(module);
   module.def("compare", &compare_values, nb::arg("expected").none(), nb::arg("actual").none(), nb::kw_only(),
              nb::arg("rtol").none(), nb::arg("atol").none(), nb::arg("integer"), nb::arg("nan_equal"));
-  module.def("read_test_cases", &suites_from, nb::arg("path"));
+  module.def("read_test_cases", &suites_from);
   module.def("plan_bundle", &plan_bundle, nb::arg("program"), nb::arg("suites"), nb::arg("format"),
              nb::arg("hash"), nb::arg("program_alignment"), nb::arg("unchecked"), nb::arg("as_of"),
              nb::arg("flatbuffers"));

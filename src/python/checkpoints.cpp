@@ -25,11 +25,9 @@
 #include "etstream/safetensors.h"
 #include "etstream/tensor_data_shards.h"
 #include "etstream/torch_file.h"
-#include "python/array_views.h"
 #include "python/bindings.h"
 #include "python/errors.h"
 #include "python/sources.h"
-#include "python/strings.h"
 
 namespace etstream::python {
 namespace {
@@ -59,7 +57,7 @@ std::vector<std::string> whole_sets_of(const std::vector<nb::object>& given, boo
 CheckpointByName checkpoint_of(const NamedTensors& tensors) {
   Checkpoint out;
   std::set<std::string> names;
-  const nb::object pairs = nb::module_::import_("etstream._values").attr("named_tensors")(tensors);
+  const nb::object pairs = nb::module_::import_("etstream._arrays").attr("named_tensors")(tensors);
   for (const nb::handle pair : nb::iter(pairs)) {
     auto [name, tensor] = nb::cast<std::pair<std::string, Tensor>>(pair);
     if (!names.insert(name).second) {

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <iterator>
 
-#include "python/strings.h"
+#include "python/bindings.h"
 
 namespace etstream::python {
 namespace {

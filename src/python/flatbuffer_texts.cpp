@@ -17,7 +17,6 @@
 #include "python/errors.h"
 #include "python/outputs.h"
 #include "python/sources.h"
-#include "python/strings.h"
 
 namespace etstream::python {
 namespace {

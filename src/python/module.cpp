@@ -8,8 +8,15 @@
     "etstream needs a Python with the GIL, which guards the objects that it refers to; this one is free-threaded"
 #endif
 
+#ifdef ETSTREAM_HAS_HEAP
+#include <nanobind/stl/tuple.h>
+
+#include "memory/heap/in_process_linux.h"
+#endif
+
 #include <cstdint>
 #include <string>
+#include <tuple>
 
 #include "etstream/out_of_core.h"
 #include "etstream/packed_file.h"
@@ -17,7 +24,42 @@
 #include "present/size_text.h"
 #include "python/bindings.h"
 #include "python/errors.h"
-#include "python/strings.h"
+#include "python/sources.h"
+
+#ifdef ETSTREAM_HAS_HEAP
+namespace etstream::python {
+
+static void bind_heap(nb::module_& module) {
+  module.def(
+      "start_heap",
+      [](const PathLike& folder, std::uint64_t limit) {
+        const bool is_served =
+            without_gil([path = path_of(folder), limit] { return heap::start(path, limit); });
+        if (is_served) heap::serve_python_arenas();
+        return is_served;
+      },
+      nb::arg("folder"), nb::arg("limit"),
+      "Has large blocks of this process lie in a file in a folder ('': $TMPDIR, or /var/tmp), up to `limit`\n"
+      "bytes of them in memory (0: as the system likes). False if they do already, under `etstream run`.");
+  module.def("heap_keeps_limit", &heap::keeps_limit,
+             "Whether the limit of start_heap() is kept: /proc tells what this process has in memory.");
+  module.def(
+      "stop_heap", [] { heap::stop(); }, nb::call_guard<nb::gil_scoped_release>(),
+      "Ends what start_heap() began, each time that it was True.");
+  module.def(
+      "heap_use",
+      [] {
+        const heap::ProcessUse& use = heap::done();
+        return std::tuple(use.blocks.load(), use.live.load(), use.peak.load(), use.paged_out.load(),
+                          use.refused.load());
+      },
+      "What the heap of this process has done in all uses: how many blocks it has handed out; the bytes in\n"
+      "blocks now, and at most; the bytes that were let go of for the limit; how many blocks it had no room "
+      "for.");
+}
+
+}  // namespace etstream::python
+#endif
 
 NB_MODULE(_core, module) {
   using namespace etstream::python;
@@ -32,13 +74,9 @@ NB_MODULE(_core, module) {
   bind_bundles(module);
   bind_programs(module);
   bind_checkpoints(module);
-  bind_fat_containers(module);
-  bind_native_packages(module);
+  bind_containers(module);
   bind_flatbuffer_texts(module);
-  bind_packed_files(module);
-  bind_embedded_files(module);
   bind_reports(module);
-  bind_reweighting(module);
   bind_mapped_files(module);
   module.def(
       "is_release",

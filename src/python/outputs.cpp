@@ -1,18 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "python/outputs.h"
 
-#include <algorithm>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
 #include <cstddef>
 #include <cstring>
+#include <memory>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "core/base/names.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "etstream/file_plan.h"
 #include "etstream/input_record.h"
-#include "python/descriptors_posix.h"
+#include "etstream/sink.h"
+#include "etstream/write.h"
+#include "etstream/write_files.h"
+#include "python/bindings.h"
 #include "python/errors.h"
+#include "python/files_posix.h"
 #include "python/sources.h"
 
 namespace etstream::python {
@@ -64,6 +76,110 @@ class ObjectOutput {
   nb::object buffer_;
 };
 
+using PlansAndOutputs = std::vector<std::pair<const FilePlan*, OutputLike>>;
+
+/// A record of inputs while Python's `with` lasts.
+struct Inputs {
+  bool is_any_replaceable = false;
+  std::optional<FileIdentity> replaceable;
+  std::optional<InputRecord> record;
+  Inputs* outer = nullptr;
+
+  static inline thread_local Inputs* newest = nullptr;
+};
+
+/// Returns the plans with their outputs as the library takes them. Outputs are opened with `warn`.
+std::vector<OutputFile> files_of(const PlansAndOutputs& files, const FileSinkOptions& options) {
+  std::vector<OutputFile> out;
+  std::set<const PyObject*> objects;
+  for (const auto& each : files) {
+    const OutputLike& output = each.second;
+    const bool is_at_path = is_path(output);
+    OutputFile& file = out.emplace_back(OutputFile{
+        .plan = each.first, .path = is_at_path ? path_of(output) : text("a {}", class_name(output))});
+    if (is_at_path && !is_fifo(file.path)) continue;
+    file.open = [&output, options] {
+      return with_gil([&]() -> Result<std::unique_ptr<Sink>> { return open_output(output, options); });
+    };
+    file.changes = changed_in_place(output);
+    if (is_at_path || file.changes || objects.insert(output.ptr()).second) continue;
+    raise(with_advice(make_error(ErrorCode::kInvalidArgument, "two outputs are to be {}", file.path),
+                      {"give each its own"}));
+  }
+  return out;
+}
+
+/// Writes plans to their outputs, with the values of WriteOptions, in etstream/_writing.py. Without `dry_run`
+/// none of the outputs is None.
+void write_plans(PlansAndOutputs files, bool sync, nb::handle progress, nb::handle max_disk,
+                 nb::handle max_memory, bool dry_run) {
+  for (auto& [plan, output] : files) output = asked(output);
+  const nb::object callback = progress_callback(progress);
+  std::vector<const FilePlan*> plans;
+  for (const auto& [plan, output] : files) plans.push_back(plan);
+  const std::uint64_t memory = memory_to_write(plans);
+  if (const auto most = limit("max_memory", max_memory); most && memory > *most) {
+    raise(make_error(ErrorCode::kTooLarge, "writing takes {} ({} bytes) of memory, over max_memory {}",
+                     readable_size(memory), memory, readable_size(*most)));
+  }
+  if (dry_run) std::erase_if(files, [](const auto& file) { return file.second.is_none(); });
+  CollectedWarnings warnings;
+  const std::vector<OutputFile> outputs = files_of(files, warnings.options(sync));
+  const WriteFilesOptions options{
+      .sync = sync,
+      .warn = warnings.take(),
+      .max_disk = limit("max_disk", max_disk),
+      .may_replace_input = Inputs::newest == nullptr || Inputs::newest->is_any_replaceable,
+      .progress = [&](bool) { return progress_to(callback); }};
+  without_gil([&] { return dry_run ? check_files(outputs, options) : write_files(outputs, options); });
+  warnings.show();
+}
+
+void write_plan(const FilePlan& plan, const nb::object& output, bool sync, nb::handle progress,
+                nb::handle max_disk) {
+  write_plans({{&plan, output}}, sync, progress, max_disk, nb::none(), false);
+}
+
+nb::bytes bytes_of(const FilePlan& plan) {
+  if (plan.size > PY_SSIZE_T_MAX) throw nb::value_error("more than fits in bytes");
+  auto bytes = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(plan.size)));
+  if (!bytes.is_valid()) throw nb::python_error();
+  char* end = PyBytes_AsString(bytes.ptr());
+  without_gil([&] {
+    const auto sink = open_callback_sink([&end](std::span<const std::byte> piece) -> Result<void> {
+      std::memcpy(end, piece.data(), piece.size());
+      end += piece.size();
+      return {};
+    });
+    return write(plan, *sink);
+  });
+  return bytes;
+}
+
+using Extents = Annotated<"etstream.results.Table[etstream.results.Extent]">;
+
+/// Returns the fields of a plan as a result.
+Any result_of(const FilePlan& plan) {
+  nb::list extents;
+  for (const Extent& extent : plan.extents) {
+    nb::dict out;
+    out["offset"] = extent.offset;
+    out["size"] = extent.size();
+    out["alignment"] = extent.alignment;
+    out["label"] = plan.label(extent);
+    out["source"] = extent.source.name();
+    extents.append(out);
+  }
+  nb::dict report;
+  report["size"] = plan.size;
+  report["metadata_size"] = plan.metadata_size;
+  report["payload_size"] = plan.payload_size;
+  report["memory"] = plan.memory();
+  report["extents"] = extents;
+  const nb::object type = nb::module_::import_("etstream.results").attr("PlannedFile");
+  return nb::object(type.attr("_of")(report));
+}
+
 }  // namespace
 
 Warn CollectedWarnings::take() {
@@ -72,7 +188,7 @@ Warn CollectedWarnings::take() {
 
 void CollectedWarnings::show() const {
   for (const std::string& message : messages_) {
-    nb::module_::import_("etstream._warnings").attr("warn")(message);
+    nb::module_::import_("etstream._package").attr("warn")(message);
   }
 }
 
@@ -140,7 +256,7 @@ std::optional<std::uint64_t> limit(const char* argument, nb::handle given) {
 }
 
 nb::object progress_callback(nb::handle progress) {
-  return nb::module_::import_("etstream._progress").attr("callback")(progress);
+  return nb::module_::import_("etstream._writing").attr("callback")(progress);
 }
 
 Progress progress_to(nb::handle callback) {
@@ -155,6 +271,106 @@ Progress progress_to(nb::handle callback) {
     });
     return shown.has_value();
   };
+}
+
+void bind_file_plans(nb::module_& module) {
+  nb::class_<FilePlan>(
+      module, "FilePlan",
+      "The plan of a file, byte for byte: its metadata, and where the payloads go and lie. Has read "
+      "no payload. It may be written any number of times, by several threads at once.")
+      .def_ro("size", &FilePlan::size, "Of the file, in bytes.")
+      .def_ro("metadata_size", &FilePlan::metadata_size, "The bytes that the plan itself holds in memory.")
+      .def_ro("payload_size", &FilePlan::payload_size,
+              "The bytes that stay where they lie until they are written.")
+      .def_prop_ro("memory", &FilePlan::memory, "About how many bytes of memory writing takes.")
+      .def_prop_ro(
+          "extents",
+          [](const FilePlan& self) -> Extents { return nb::object(result_of(self).attr("extents")); },
+          "In file order: each with its offset, size and alignment in bytes, the label of what it holds, and "
+          "the source of its bytes.")
+      .def(
+          "to_dict",
+          [](const FilePlan& self) -> Report { return nb::object(result_of(self).attr("to_dict")()); },
+          "The plan as a dict of numbers and lists.")
+      .def("_repr_html_",
+           [](const FilePlan& self) { return nb::cast<std::string>(result_of(self).attr("_repr_html_")()); })
+      .def("__len__", [](const FilePlan& self) { return static_cast<std::size_t>(self.size); })
+      .def("__bytes__", &bytes_of, "The whole file, in memory.")
+      .def(
+          "source", [](const FilePlan& self) { return value_or_raise(source_of(self)); },
+          "The file, to be read before it is written, or instead. Raises UnsupportedError for one that has "
+          "hashes in it.")
+      .def_static(
+          "copy", [](const SourceLike& source) { return plan_copy(source_of(source), "copy"); },
+          nb::arg("source"), "The plan of a file that holds what source holds.")
+      .def("write", &write_plan, nb::arg("output").none(), nb::kw_only(), nb::arg("sync") = true,
+           nb::arg("progress") = nb::none(), nb::arg("max_disk") = nb::none(),
+           nb::sig("def write(self, output: etstream._types.OutputLike, *, sync: bool = True, progress: "
+                   "collections.abc.Callable[[int, int], object] | bool | None = None, max_disk: int | str | "
+                   "None = None) -> None"),
+           "Writes it front to back to a path, replaced atomically once all is written (with sync also "
+           "durably: fsync of file and folder); to an open descriptor, from its position on; or to an object "
+           "with write(), which gets read-only memoryviews of at most 1 MiB, and is neither flushed nor "
+           "closed. progress(done, total) is called with bytes at least every 16 MiB, in this thread, and "
+           "may raise to stop; True shows a bar with tqdm. The GIL is released while bytes move. After an "
+           "error, or Ctrl-C, a path is as it was. max_disk is how many bytes it may take, an int or a str "
+           "such as '4G'; without it a file "
+           "that has data for each of the names that share it elsewhere may take 4 times the size. Raises "
+           "TooLargeError, with the size, for more, and InvalidArgumentError for a file that is written in "
+           "place and that it has bytes from.")
+      .def("__repr__", [](const FilePlan& self) {
+        return text("<etstream.FilePlan of {} bytes, {} of them in memory>", self.size, self.metadata_size);
+      });
+  module.def(
+      "write_plans", &write_plans, nb::arg("files"), nb::kw_only(), nb::arg("sync"),
+      nb::arg("progress").none(), nb::arg("max_disk") = nb::none(), nb::arg("max_memory") = nb::none(),
+      nb::arg("dry_run") = false,
+      nb::sig(
+          "def write_plans(files: collections.abc.Sequence[tuple[FilePlan, etstream._types.OutputLike | "
+          "None]], *, sync: bool, progress: typing.Any, max_disk: int | str | None = None, max_memory: int | "
+          "str | None = None, dry_run: bool = False) -> None"),
+      "Writes each plan to its output, as FilePlan.write() does; at paths they appear in order once all are "
+      "written, or none does. With dry_run all is checked, and nothing written; outputs may be None then.");
+  module.def(
+      "make_folder",
+      [](nb::handle path, bool sync) { return value_or_raise(make_folder(path_of(path), {.sync = sync})); },
+      nb::arg("path"), nb::kw_only(), nb::arg("sync"),
+      nb::sig("def make_folder(path: str | os.PathLike[str], *, sync: bool) -> bool"),
+      "Makes the folder, unless it is there; with sync it survives a loss of power. Returns whether it was "
+      "made.");
+  module.def(
+      "path_in_folder",
+      [](nb::handle folder, const std::string& name) {
+        return value_or_raise(path_in_folder(path_of(folder), name));
+      },
+      nb::arg("folder"), nb::arg("name"),
+      nb::sig("def path_in_folder(folder: str | os.PathLike[str], name: str) -> str"),
+      "The path of the file name in folder. Raises InvalidArgumentError for a name that is a path, such as "
+      "one with a slash in it.");
+  nb::class_<Inputs>(module, "Inputs",
+                     "With it, the files that this thread opens as inputs are noted, and none is an output: "
+                     "neither by its path nor by a descriptor.")
+      .def(
+          "__init__",
+          [](Inputs* self, nb::handle replaceable) {
+            new (self) Inputs();
+            self->is_any_replaceable = !replaceable.is_none();
+            if (is_path(replaceable)) self->replaceable = identity_of(path_of(replaceable));
+          },
+          nb::arg("replaceable") = nb::none(),
+          "replaceable is the input that a new file may take the place of: the last of several outputs.")
+      .def("__enter__",
+           [](Inputs& self) {
+             self.record.emplace(self.replaceable);
+             self.outer = std::exchange(Inputs::newest, &self);
+           })
+      .def(
+          "__exit__",
+          [](Inputs& self, const nb::args&) {
+            Inputs::newest = self.outer;
+            self.record.reset();
+          },
+          nb::sig("def __exit__(self, *exception: object) -> None"));
 }
 
 }  // namespace etstream::python

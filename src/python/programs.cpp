@@ -6,6 +6,7 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstddef>
 #include <deque>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -20,21 +21,25 @@
 #include "core/base/try.h"
 #include "etstream/bundled_program_file.h"
 #include "etstream/delegate_payloads.h"
+#include "etstream/input_record.h"
 #include "etstream/program_changes.h"
 #include "etstream/program_description.h"
 #include "etstream/program_input.h"
 #include "etstream/program_metadata.h"
 #include "etstream/program_sharing.h"
 #include "etstream/program_weights.h"
+#include "etstream/program_with_weights.h"
+#include "etstream/reweight.h"
 #include "etstream/tensor_data_shards.h"
+#include "etstream/weight_origins.h"
 #include "formats/pte/rewrite/program_description.h"
 #include "present/reports.h"
 #include "python/bindings.h"
 #include "python/checkpoints.h"
 #include "python/errors.h"
 #include "python/object_reader.h"
+#include "python/outputs.h"
 #include "python/sources.h"
-#include "python/strings.h"
 
 namespace etstream::python {
 namespace {
@@ -160,9 +165,59 @@ std::tuple<std::vector<FilePlan>, std::vector<FilePlan>, std::optional<FilePlan>
           std::move(report)};
 }
 
-}  // namespace
+Report report_of(const ByteSource& program, const CheckpointByName& by, const WeightOrigins& origins) {
+  nb::dict out;
+  out["file"] = program.name();
+  out["by"] = by.files;
+  out.update(nb::borrow<nb::dict>(in_python(origins_to_json(origins))));
+  out["names"] = key_names_of(origins);
+  return out;
+}
 
-void bind_programs(nb::module_& module) {
+Result<ProgramWithWeights> with_weights(Result<ProgramFile> program, const std::vector<ByteSource>& weights) {
+  ETSTREAM_ASSIGN(ProgramFile file, std::move(program));
+  ProgramWithWeights out{std::move(file), {}};
+  for (const ByteSource& each : weights) {
+    ETSTREAM_ASSIGN(TensorDataFile tensors, TensorDataFile::open(each));
+    out.weights.push_back(std::move(tensors));
+  }
+  return out;
+}
+
+Report explain_program(const SourceLike& program, const SourcesLike& weights, const CheckpointByName& by) {
+  const ByteSource file = source_of(program);
+  const std::vector<ByteSource> files = sources_of(weights);
+  const WeightOrigins origins = without_gil([&]() -> Result<WeightOrigins> {
+    ETSTREAM_ASSIGN(const ProgramWithWeights opened, with_weights(open_program(file), files));
+    return explain(opened.program, opened.files(), by);
+  });
+  return report_of(file, by, origins);
+}
+
+/// Plans the program and the files of weights. Returns them with the number of payloads that are made of
+/// `now`, and the origins of all.
+std::tuple<FilePlan, std::vector<FilePlan>, std::size_t, Report> plan_reweighting(
+    const SourceLike& program, const SourcesLike& weights, const CheckpointByName& was,
+    const CheckpointByName& now) {
+  const ByteSource file = source_of(program);
+  const std::vector<ByteSource> files = sources_of(weights);
+  // Checkpoints may have been opened before the record began.
+  if (InputRecord* const inputs = InputRecord::current()) {
+    for (const CheckpointByName* checkpoint : {&was, &now}) {
+      for (const std::string& path : checkpoint->files) inputs->add(path);
+    }
+  }
+  CollectedWarnings warnings;
+  ReweightingPlan planned = without_gil([&]() -> Result<ReweightingPlan> {
+    ETSTREAM_ASSIGN(const ProgramWithWeights opened, with_weights(ProgramFile::open(file), files));
+    return plan(Reweighting{&opened.program, opened.files(), &was, &now, warnings.take()});
+  });
+  warnings.show();
+  return {std::move(planned.program), std::move(planned.weights), planned.replaced,
+          report_of(file, was, planned.origins)};
+}
+
+void bind_program_files(nb::module_& module) {
   nb::class_<Segment>(module, "Segment", "A part of a program that lies behind its flatbuffer.")
       .def_ro("use", &Segment::use,
               "'constants', 'mutable data', 'delegate XnnpackBackend', 'named data'; '' for none.")
@@ -257,9 +312,20 @@ void bind_programs(nb::module_& module) {
       "The plan of a program in the dataclasses of ExecuTorch's schema, byte for byte as "
       "serialize_pte_binary writes it. Data is whatever is a source; an entry of segments has its own as "
       "data, and may have an alignment.");
-  module.def("plan_shared_weights", &plan_shared_weights, nb::arg("programs"), nb::arg("least_size"),
-             nb::arg("into_container"), nb::arg("align"), nb::arg("split_max_size"));
-  module.def("shard_path", &shard_path, nb::arg("path"), nb::arg("number"), nb::arg("count"));
+  module.def("plan_shared_weights", &plan_shared_weights);
+  module.def("shard_path", &shard_path);
+}
+
+void bind_reweighting(nb::module_& module) {
+  module.def("explain", &explain_program);
+  module.def("plan_reweighting", &plan_reweighting);
+}
+
+}  // namespace
+
+void bind_programs(nb::module_& module) {
+  bind_program_files(module);
+  bind_reweighting(module);
 }
 
 }  // namespace etstream::python

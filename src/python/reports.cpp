@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "core/base/text.h"
@@ -24,7 +20,6 @@
 #include "python/checkpoints.h"
 #include "python/errors.h"
 #include "python/sources.h"
-#include "python/strings.h"
 
 namespace etstream::python {
 namespace {
@@ -221,28 +216,22 @@ Report in_python(const Json& report) {
 }
 
 void bind_reports(nb::module_& module) {
-  module.def("compare_outputs", &outputs_in_folder, nb::arg("bundle"), nb::arg("outputs"),
-             nb::arg("method").none(), nb::arg("test_case").none(), nb::arg("atol").none(),
-             nb::arg("rtol").none());
+  module.def("compare_outputs", &outputs_in_folder);
   const nb::class_<MethodRunOptions> options(module, "MethodRunOptions");
   module.def(
       "printable", [](const std::string& words) { return printable(words); }, nb::arg("words"));
-  module.def("run_options", &run_options, nb::arg("python"), nb::arg("seed"), nb::arg("seconds"),
-             nb::arg("memory"), nb::arg("atol").none(), nb::arg("rtol").none());
-  module.def("verify", &verify_files, nb::arg("file"), nb::arg("weights"), nb::arg("runs").none());
-  module.def("verify_paths", &verify_paths, nb::arg("file"), nb::arg("weights"), nb::arg("partial"),
-             nb::arg("runs").none());
-  module.def("inspect", &inspected, nb::arg("file"), nb::arg("duplicates"), nb::arg("names"));
-  module.def("inspect_page", &inspect_page, nb::arg("file"), nb::arg("names"));
-  module.def("read_key_names", &key_names, nb::arg("json"));
-  module.def("graph", &graph_report, nb::arg("file"), nb::arg("method"));
-  module.def("graph_dot", &graph_as_dot, nb::arg("file"), nb::arg("method"));
-  module.def("memory_budget", &budget_report, nb::arg("file"));
-  module.def("memory_budget_c", &budget_as_c, nb::arg("file"));
-  module.def("diff", &differences, nb::arg("a"), nb::arg("b"), nb::arg("ignore_layout"),
-             nb::arg("atol").none(), nb::arg("rtol").none(), nb::arg("names"));
-  module.def("diff_paths", &differences_of_paths, nb::arg("a"), nb::arg("b"), nb::arg("ignore_layout"),
-             nb::arg("partial"), nb::arg("atol").none(), nb::arg("rtol").none(), nb::arg("names"));
+  module.def("run_options", &run_options);
+  module.def("verify", &verify_files);
+  module.def("verify_paths", &verify_paths);
+  module.def("inspect", &inspected);
+  module.def("inspect_page", &inspect_page);
+  module.def("read_key_names", &key_names);
+  module.def("graph", &graph_report);
+  module.def("graph_dot", &graph_as_dot);
+  module.def("memory_budget", &budget_report);
+  module.def("memory_budget_c", &budget_as_c);
+  module.def("diff", &differences);
+  module.def("diff_paths", &differences_of_paths);
 }
 
 }  // namespace etstream::python

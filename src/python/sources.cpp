@@ -18,9 +18,8 @@
 #include "etstream/input_record.h"
 #include "etstream/packed_file.h"
 #include "python/bindings.h"
-#include "python/descriptors_posix.h"
 #include "python/errors.h"
-#include "python/strings.h"
+#include "python/files_posix.h"
 
 namespace etstream::python {
 namespace {
@@ -57,7 +56,7 @@ class HeldObject {
 constexpr int kDeepestList = 64;
 
 /// The memory of an object with the buffer protocol. The owner of a torch storage may free its memory all the
-/// same. A function watches such memory, `check` of etstream._buffers.bytes_at(), which raises once it has
+/// same. A function watches such memory, `check` of etstream._arrays.bytes_at(), which raises once it has
 /// been freed.
 class Buffer final : public ByteStorage {
  public:
@@ -307,7 +306,7 @@ ByteSource source_in(nb::handle object, int depth) {
   if (is_path(object)) return file_range(nb::borrow(object), 0, std::nullopt, nb::none());
   if (PyObject_CheckBuffer(object.ptr()) != 0) {
     // A NumPy array claims the protocol even if its type has no place in it.
-    auto buffer = nb::module_::import_("etstream._buffers").attr("exported")(object);
+    auto buffer = nb::module_::import_("etstream._arrays").attr("exported")(object);
     return ByteSource(std::make_shared<Buffer>(buffer));
   }
   if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) {
@@ -316,7 +315,7 @@ ByteSource source_in(nb::handle object, int depth) {
   if (nb::hasattr(object, "read") && nb::hasattr(object, "seek") && nb::hasattr(object, "tell")) {
     return ByteSource(std::make_shared<PythonFile>(nb::borrow(object)));
   }
-  const nb::object known = nb::module_::import_("etstream._buffers").attr("known")(object);
+  const nb::object known = nb::module_::import_("etstream._arrays").attr("known")(object);
   if (!known.is_none()) return source_in(known, depth);
   PyErr_SetString(
       PyExc_TypeError,

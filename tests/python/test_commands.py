@@ -287,6 +287,22 @@ def test_tensors_in_memory_are_written_as_those_in_files(folder: Path, weights: 
         etstream.ptd([state, {names[0]: state[names[0]] + 1}], dry_run=True)
 
 
+def test_a_torch_file_of_a_llama_has_its_parameters_beside_it(command: Command, tmp_path: Path) -> None:
+    for name in ("model", "ours", "theirs"):
+        (tmp_path / name).mkdir()
+    config = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
+    config |= {"num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 96, "head_dim": 16, "logit_scale": 1}
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    tensors = {"tok_embeddings.weight": np.ones(4, dtype="float32")}
+    safetensors.numpy.save_file(tensors, tmp_path / "model" / "model.safetensors")
+    with pytest.warns(UserWarning, match="'logit_scale': not known"):
+        etstream.ptd(tmp_path / "model", tmp_path / "ours" / "w.pth")
+    command("ptd", tmp_path / "model", "-o", tmp_path / "theirs" / "w.pth")
+    for name in ("w.pth", "params.json"):
+        assert (tmp_path / "ours" / name).read_bytes() == (tmp_path / "theirs" / name).read_bytes()
+    assert torch.load(tmp_path / "ours" / "w.pth")["tok_embeddings.weight"].tolist() == [1, 1, 1, 1]
+
+
 def test_checkpoint(weights: Path) -> None:
     checkpoint = etstream.Checkpoint(weights)
     first = checkpoint.tensors[0]

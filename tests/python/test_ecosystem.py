@@ -360,7 +360,7 @@ def test_everything_says_what_it_is(program: Path, cases: Path, weights: Path, t
         etstream.verify(program),
     ]
     for one in told:
-        assert f"etstream.{type(one).__name__}" in repr(one) and " object at 0x" not in repr(one)
+        assert f".{type(one).__name__}" in repr(one) and " object at 0x" not in repr(one)
     assert repr(told[-4]) == "<etstream.FatContainerFile of 1 payload: a bytes>"
     assert repr(etstream.TestCase([1], [True])) == "etstream.TestCase([1], [True])"
     assert "float32, (2, 3)" in repr(etstream.Checkpoint(weights)["a"])

@@ -16,7 +16,7 @@ from typing import Any
 import etstream
 import etstream.executorch
 import pytest
-from etstream._options import defaults_of
+from etstream._writing import defaults_of
 
 # The options of functions, and the functions that take them.
 OPTIONS: dict[type[Any], list[Callable[..., object]]] = {

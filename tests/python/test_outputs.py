@@ -23,7 +23,7 @@ import pytest
 from conftest import EXAMPLES
 
 import etstream
-from etstream._progress import callback
+from etstream._writing import callback
 
 CONTENT = os.urandom((3 << 20) + 12345)
 LAYOUT = etstream.FilePlan.copy(CONTENT)

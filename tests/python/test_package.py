@@ -16,7 +16,7 @@ from typing import is_typeddict
 
 import etstream
 import nanobind
-from etstream._options import defaults_of
+from etstream._writing import defaults_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
@@ -54,7 +54,7 @@ except ImportError as error:
 
 
 def test_public_names_are_documented() -> None:
-    for module in (etstream, importlib.import_module("etstream.executorch")):
+    for module in (etstream, etstream.results, importlib.import_module("etstream.executorch")):
         assert module.__doc__
         for name in module.__all__:
             value = getattr(module, name)

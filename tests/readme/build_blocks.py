@@ -60,6 +60,7 @@ BLOCKS = {
     "docs/python.md: import etstream": PYTHON_BLOCKS,
     "docs/python.md: kept = etstream.ProgramOptions(": PYTHON_BLOCKS,
     "docs/python.md: plan = etstream.bundle(": PYTHON_BLOCKS,
+    "docs/python.md: report = etstream.inspect(": PYTHON_BLOCKS,
     "docs/python.md: plan = etstream.ptd(": PYTHON_BLOCKS,
     "docs/python.md: etstream.fat_pack(": PYTHON_BLOCKS,
     "docs/python.md: etstream.pte(": PYTHON_BLOCKS,

@@ -101,6 +101,7 @@ def files_in_python() -> None:
     run("docs/python.md", "kept = etstream.ProgramOptions(", {"etstream": etstream})
     assert etstream.verify("pages.pte") and etstream.verify("old.pte")
     run("docs/python.md", "plan = etstream.bundle(", {"etstream": etstream})
+    run("docs/python.md", "report = etstream.inspect(", {"etstream": etstream})
     names = run("docs/python.md", "plan = etstream.ptd(", {"etstream": etstream, "x": x})
     assert names["names"] == ["linear.weight"]
     names = run("docs/python.md", "etstream.fat_pack(", {"etstream": etstream})

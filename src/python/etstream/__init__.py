@@ -16,7 +16,10 @@ from __future__ import annotations
 import sys as _sys
 from collections.abc import Mapping as _Mapping
 
+from etstream import results as results
+from etstream._arrays import Tolerance, compare
 from etstream._bundles import BundleOptions, ConvertOptions, TestCases, bundle, convert, read_test_cases
+from etstream._containers import FatContainerOptions, NativePackageOptions, embed, fat_pack, pack, ptn, unpack
 from etstream._core import (
     BundledProgramFile,
     Checkpoint,
@@ -36,7 +39,6 @@ from etstream._core import (
     TestSuite,
 )
 from etstream._core import version as __version__
-from etstream._embedded_files import embed
 from etstream._errors import (
     CorruptError,
     Error,
@@ -50,97 +52,27 @@ from etstream._errors import (
     TooLargeError,
     UnsupportedError,
 )
-from etstream._fat_containers import FatContainerOptions, fat_pack
 from etstream._flatbuffers import ExactJson, FlatbufferOptions
-from etstream._names import present as _present
-from etstream._native_packages import NativePackageOptions, ptn
-from etstream._packed_files import pack, unpack
+from etstream._package import RulesWarning
+from etstream._package import present as _present
+from etstream._program_weights import SharingOptions, explain, reweight, share
 from etstream._programs import ProgramOptions, extract, pte
 from etstream._reports import compare_outputs, diff, graph, inspect, memory_budget, verify
-from etstream._reweighting import explain, reweight
-from etstream._sharing import SharingOptions, share
 from etstream._types import OutputLike, SourceLike, StreamLike, TensorLike
-from etstream._values import Tolerance, compare
-from etstream._warnings import RulesWarning
-from etstream._weights import (
-    TensorDataOptions,
-    load_ptd,
-    ptd,
-    ptd_shards,
-    save_ptd,
-)
-from etstream._write import WriteOptions
+from etstream._weights import TensorDataOptions, load_ptd, ptd, ptd_shards, save_ptd
+from etstream._writing import WriteOptions
 
 __all__ = [
-    "BundleOptions",
-    "BundledProgramFile",
-    "Checkpoint",
-    "CheckpointTensor",
-    "ConvertOptions",
-    "CorruptError",
-    "DelegatePayload",
-    "Error",
-    "ExactJson",
-    "ExecutionError",
-    "FatContainerFile",
-    "FatContainerOptions",
-    "FatPayload",
-    "FilePlan",
-    "FlatbufferOptions",
-    "FlatbufferText",
-    "InvalidArgumentError",
-    "IoError",
-    "NativePackageFile",
-    "NativePackageOptions",
-    "NoSuchFileError",
-    "NoSuchNameError",
-    "NotFoundError",
-    "OutOfMemoryError",
-    "OutputLike",
-    "PackageMember",
-    "ProgramFile",
-    "ProgramOptions",
-    "RulesWarning",
-    "Segment",
-    "SharingOptions",
-    "Source",
-    "SourceLike",
-    "StreamLike",
-    "Tensor",
-    "TensorDataOptions",
-    "TensorLike",
-    "TestCase",
-    "TestCases",
-    "TestSuite",
-    "Tolerance",
-    "TooLargeError",
-    "UnsupportedError",
-    "WriteOptions",
-    "__version__",
-    "bundle",
-    "compare",
-    "compare_outputs",
-    "convert",
-    "diff",
-    "embed",
-    "explain",
-    "extract",
-    "fat_pack",
-    "graph",
-    "inspect",
-    "load_ptd",
-    "memory_budget",
-    "pack",
-    "ptd",
-    "ptd_shards",
-    "pte",
-    "ptn",
-    "read_test_cases",
-    "reweight",
-    "save_ptd",
-    "share",
-    "unpack",
-    "verify",
+    "BundleOptions", "BundledProgramFile", "Checkpoint", "CheckpointTensor", "ConvertOptions", "CorruptError",
+    "DelegatePayload", "Error", "ExactJson", "ExecutionError", "FatContainerFile", "FatContainerOptions", "FatPayload",
+    "FilePlan", "FlatbufferOptions", "FlatbufferText", "InvalidArgumentError", "IoError", "NativePackageFile",
+    "NativePackageOptions", "NoSuchFileError", "NoSuchNameError", "NotFoundError", "OutOfMemoryError", "OutputLike",
+    "PackageMember", "ProgramFile", "ProgramOptions", "RulesWarning", "Segment", "SharingOptions", "Source",
+    "SourceLike", "StreamLike", "Tensor", "TensorDataOptions", "TensorLike", "TestCase", "TestCases", "TestSuite",
+    "Tolerance", "TooLargeError", "UnsupportedError", "WriteOptions", "__version__", "bundle", "compare",
+    "compare_outputs", "convert", "diff", "embed", "explain", "extract", "fat_pack", "graph", "inspect", "load_ptd",
+    "memory_budget", "pack", "ptd", "ptd_shards", "pte", "ptn", "read_test_cases", "results", "reweight", "save_ptd",
+    "share", "unpack", "verify",
 ]
 
 # These classes have __getitem__, __len__ and __iter__; the other methods of a Mapping follow from these.

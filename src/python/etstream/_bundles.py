@@ -10,11 +10,10 @@ from typing import Annotated, Any, Literal
 from etstream import _core
 from etstream._arguments import alignment, asked, by_name, several
 from etstream._errors import InvalidArgumentError
-from etstream._options import Unpack, defaults_of, keywords_of
+from etstream._package import installed_flatbuffers
 from etstream._programs import MetadataValue, ProgramOptions, planned_program
 from etstream._types import OutputLike, SourceLike, TestCaseLike, TestSuiteLike
-from etstream._write import WriteOptions, write
-from etstream._writers import installed_flatbuffers
+from etstream._writing import Unpack, WriteOptions, defaults_of, keywords_of, written
 
 BundleFormat = Literal["bp08", "segmented"]
 TestCases = (
@@ -88,13 +87,10 @@ def bundle(
         CorruptError: the program can't be read.
         TooLargeError: a BP08 file would be over 2 GiB.
     """
-    with _core.Inputs():
-        plan = planned_bundle(program, cases, options)
-        write([(plan, output)], options)
-    return plan
+    return written(lambda: _planned(program, cases, options), output, options)
 
 
-def planned_bundle(program: SourceLike, cases: TestCases, options: BundleOptions) -> _core.FilePlan:
+def _planned(program: SourceLike, cases: TestCases, options: BundleOptions) -> _core.FilePlan:
     """Returns the plan of a bundle, for all options."""
     if options["metadata"]:
         changes: Any = {**defaults_of(ProgramOptions), "metadata": options["metadata"]}
@@ -180,7 +176,4 @@ def convert(
         TooLargeError: a BP08 file would be over 2 GiB.
     """
     bundle = asked(bundle)
-    with _core.Inputs(bundle):
-        plan = _core.BundledProgramFile(bundle).plan_as(to, options["hash"])
-        write([(plan, output)], options)
-    return plan
+    return written(lambda: _core.BundledProgramFile(bundle).plan_as(to, options["hash"]), output, options, bundle)

@@ -9,9 +9,8 @@ from typing import Annotated, Literal
 
 from etstream import _core
 from etstream._arguments import asked, size
-from etstream._options import Unpack, keywords_of
 from etstream._types import OutputLike, SourceLike
-from etstream._write import WriteOptions, write
+from etstream._writing import Unpack, WriteOptions, keywords_of, written
 
 Order = Literal["flatc", "python"]
 
@@ -37,9 +36,7 @@ class ExactJson:
     which FlatbufferText reads and writes, rounds numbers.
     """
 
-    def __init__(
-        self, schema: str | os.PathLike[str], include_folders: Iterable[str | os.PathLike[str]] = ()
-    ) -> None:
+    def __init__(self, schema: str | os.PathLike[str], include_folders: Iterable[str | os.PathLike[str]] = ()) -> None:
         """Loads a schema: a .fbs file, which may include others next to it or in include_folders, or a .bfbs file.
 
         Raises CorruptError with file and line, UnsupportedError, TooLargeError over 16 MiB.
@@ -70,10 +67,7 @@ class ExactJson:
         folder = options["folder"]
         if folder is None:
             folder = os.path.dirname(json) if isinstance(json, str) else ""
-        with _core.Inputs():
-            plan = self._schema.plan(json, folder, options["order"])
-            write([(plan, output)], options)
-        return plan
+        return written(lambda: self._schema.plan(json, folder, options["order"]), output, options)
 
     def decompile(
         self,

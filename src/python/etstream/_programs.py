@@ -12,10 +12,9 @@ from typing import Annotated, Any, Literal, TypeVar
 from etstream import _core
 from etstream._arguments import alignment, are_several, asked, by_name, is_path, names, names_by_name, size
 from etstream._errors import InvalidArgumentError, NoSuchNameError
-from etstream._options import Unpack, keywords_of
+from etstream._package import installed_flatbuffers
 from etstream._types import OutputLike, SourceLike
-from etstream._write import WriteOptions, write
-from etstream._writers import installed_flatbuffers
+from etstream._writing import Unpack, WriteOptions, keywords_of, write, written
 from etstream.results import ProgramPlan, Table
 
 MetadataValue = str | bytes | int | float | Sequence[int]
@@ -185,10 +184,9 @@ def extract(
         raise InvalidArgumentError("a segment, a delegate's data or a tensor is written to an output, not several")
     if part is not None and delegate is None:
         raise InvalidArgumentError("a part is that of a delegate's data: give delegate too")
-    with _core.Inputs():
-        plan = _core.FilePlan.copy(_part_of(file, segment, delegate, part, tensor, partial))
-        write([(plan, output)], options)
-    return plan
+    return written(
+        lambda: _core.FilePlan.copy(_part_of(file, segment, delegate, part, tensor, partial)), output, options
+    )
 
 
 Entry = TypeVar("Entry")

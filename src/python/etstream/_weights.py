@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, overload
 from etstream import _core
 from etstream._arguments import alignment, are_several, asked, by_name, dtype_name, integer, is_path, names, size
 from etstream._errors import InvalidArgumentError
-from etstream._options import Unpack, keywords_of
+from etstream._package import RulesWarning, warn
 from etstream._programs import shard_outputs
 from etstream._types import DtypeLike, OutputLike, TensorLike
-from etstream._warnings import RulesWarning, warn
-from etstream._write import WriteOptions, write
+from etstream._writing import Unpack, WriteOptions, keywords_of, write
 
 if TYPE_CHECKING:
     import torch
@@ -193,9 +192,7 @@ def load_ptd(
     path: str | os.PathLike[str], *, framework: Literal["torch"] = "torch", partial: bool = False
 ) -> dict[str, torch.Tensor]: ...
 @overload
-def load_ptd(
-    path: str | os.PathLike[str], *, framework: Literal["numpy"], partial: bool = False
-) -> dict[str, Any]: ...
+def load_ptd(path: str | os.PathLike[str], *, framework: Literal["numpy"], partial: bool = False) -> dict[str, Any]: ...
 def load_ptd(
     path: str | os.PathLike[str], *, framework: Literal["torch", "numpy"] = "torch", partial: bool = False
 ) -> dict[str, Any]:

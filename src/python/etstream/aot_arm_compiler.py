@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING
 
 import etstream.executorch
 import torch
-from etstream.executorch._internals import needed
-from etstream.executorch._patches import Patch, PatchSet, instead
+from etstream.executorch._patches import Patch, PatchSet, instead, needed
 
 if TYPE_CHECKING:
     from executorch.devtools.bundled_program.config import MethodTestSuite
@@ -47,9 +46,7 @@ def main() -> None:
         compiler_main()
 
 
-def _save_bundled_program(
-    program: ExecutorchProgramManager, suites: Sequence[MethodTestSuite], path: str
-) -> None:
+def _save_bundled_program(program: ExecutorchProgramManager, suites: Sequence[MethodTestSuite], path: str) -> None:
     etstream.executorch.save_bundled_program((program, suites), path, unchecked=True)
 
 

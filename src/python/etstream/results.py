@@ -452,12 +452,17 @@ class OutputFindings(Findings):
 # inspect()
 
 
-class Part(Result):
-    """A payload of a file."""
+class NamedRange(Result):
+    """A range of bytes."""
 
     name: str
     offset: int
     size: int
+
+
+class Part(NamedRange):
+    """A payload of a file."""
+
     alignment: int
     file: int | None = None
 
@@ -495,12 +500,9 @@ class Update(Result):
     changed_size: int
 
 
-class PayloadPart(Result):
+class PayloadPart(NamedRange):
     """A part of a delegate's data."""
 
-    name: str
-    offset: int
-    size: int
     key: str | None = None
 
 
@@ -548,13 +550,18 @@ class CalledOperator(Result):
     calls: int
 
 
-class CalledDelegate(Result):
-    """A delegate that a method calls."""
+class GraphDelegate(Result):
+    """A delegate of a method, with the index of its segment, or that in the flatbuffer."""
 
     backend: str
     size: int
     in_segment: bool
     index: int
+
+
+class CalledDelegate(GraphDelegate):
+    """A delegate that a method calls."""
+
     calls: int
 
 
@@ -706,11 +713,9 @@ class MethodBudget(Result):
     outputs: EndsBudget
 
 
-class SuiteBudget(Result):
+class SuiteBudget(Suite):
     """The tensors of the largest test case of a suite."""
 
-    method: str
-    test_cases: int
     inputs: int
     expected_outputs: int
 
@@ -736,15 +741,6 @@ class GraphOperator(Result):
 
     name: str
     overload: str
-
-
-class GraphDelegate(Result):
-    """A delegate of a method."""
-
-    backend: str
-    size: int
-    in_segment: bool
-    index: int
 
 
 class GraphValue(Result):

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import sys as _sys
 
-from etstream._names import present as _present
-from etstream.executorch import _internals
+from etstream._package import present as _present
+from etstream.executorch._patches import expect_installed as _expect_installed
 
-_internals.expect_installed()
+_expect_installed()
 
-from etstream.executorch._bundles import (  # noqa: E402
-    load_bundled_program,
-    save_bundled_program,
-)
+from etstream.executorch._bundles import load_bundled_program, save_bundled_program  # noqa: E402
 from etstream.executorch._cords import LazyData  # noqa: E402
 from etstream.executorch._install import Installation, install, is_installed, uninstall  # noqa: E402
 from etstream.executorch._low_memory import LowMemoryReport, low_memory_export  # noqa: E402
@@ -51,37 +48,11 @@ from etstream.executorch._specialize import (  # noqa: E402
 )
 
 __all__ = [
-    "Bundle",
-    "BundleResult",
-    "CaseResult",
-    "FatProgram",
-    "FunctionUse",
-    "Installation",
-    "LazyData",
-    "LoadedProgram",
-    "LowMemoryReport",
-    "Recipe",
-    "RecipeError",
-    "SpecializeOptions",
-    "Specialized",
-    "install",
-    "is_installed",
-    "load",
-    "load_bundled_program",
-    "load_fat",
-    "low_memory_export",
-    "open_bundle",
-    "plan_ptd_file",
-    "plan_pte_file",
-    "program_source",
-    "register_recipe",
-    "registered_recipes",
-    "save_bundled_program",
-    "save_program",
-    "save_tensor_data",
-    "specialize",
-    "specialized_preprocess",
-    "uninstall",
+    "Bundle", "BundleResult", "CaseResult", "FatProgram", "FunctionUse", "Installation", "LazyData", "LoadedProgram",
+    "LowMemoryReport", "Recipe", "RecipeError", "SpecializeOptions", "Specialized", "install", "is_installed", "load",
+    "load_bundled_program", "load_fat", "low_memory_export", "open_bundle", "plan_ptd_file", "plan_pte_file",
+    "program_source", "register_recipe", "registered_recipes", "save_bundled_program", "save_program",
+    "save_tensor_data", "specialize", "specialized_preprocess", "uninstall",
 ]
 
 _present(_sys.modules[__name__])

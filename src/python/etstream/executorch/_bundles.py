@@ -7,14 +7,13 @@ import os
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from etstream import _core
-from etstream._buffers import exported, mapped
+from etstream._arrays import exported, mapped
 from etstream._bundles import BundleOptions, TestCases, bundle, suites_of
 from etstream._errors import UnsupportedError
-from etstream._options import Unpack, keywords_of
+from etstream._package import installed_executorch, installed_flatbuffers
 from etstream._types import OutputLike, SourceLike
-from etstream._writers import installed_executorch, installed_flatbuffers
-from etstream.executorch._internals import attribute, needed
-from etstream.executorch._patches import Patch, instead
+from etstream._writing import Unpack, keywords_of
+from etstream.executorch._patches import Patch, attribute, instead, needed
 from etstream.executorch._programs import program_source
 
 if TYPE_CHECKING:
@@ -73,9 +72,7 @@ def _serialize(bundled_program: BundledProgram) -> bytes:
 
 
 def _serialize_schema(bundled_program: schema.BundledProgram) -> bytes:
-    return bytes(
-        _core.plan_bundle_objects(bundled_program, installed_executorch(), installed_flatbuffers())
-    )
+    return bytes(_core.plan_bundle_objects(bundled_program, installed_executorch(), installed_flatbuffers()))
 
 
 def load_bundled_program(source: SourceLike, *, lazy: bool = True) -> schema.BundledProgram:
@@ -101,9 +98,7 @@ def load_bundled_program(source: SourceLike, *, lazy: bool = True) -> schema.Bun
     file = _core.Source(source)
     view = _view_of(source, file) if lazy else None
     theirs, scalar_type = needed(
-        "load_bundled_program()",
-        "executorch.devtools.bundled_program.schema",
-        "executorch.exir.scalar_type:ScalarType",
+        "load_bundled_program()", "executorch.devtools.bundled_program.schema", "executorch.exir.scalar_type:ScalarType"
     )
 
     def payload(part: _core.Source) -> Any:

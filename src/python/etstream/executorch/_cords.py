@@ -10,8 +10,7 @@ from typing import Any
 
 from etstream import _core
 from etstream._types import SourceLike
-from etstream.executorch._internals import needed
-from etstream.executorch._patches import Patch, instead
+from etstream.executorch._patches import Patch, instead, needed
 
 
 class _InNoCord:

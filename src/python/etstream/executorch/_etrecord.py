@@ -227,9 +227,7 @@ def _save_exported_program(
     _write_program(archive, f"{module_name}/{method_name}" if method_name else str(module_name), program)
 
 
-def _save_edge_dialect_program(
-    _: Any, archive: ZipFile, method_name: str, program: ExportedProgram
-) -> None:
+def _save_edge_dialect_program(_: Any, archive: ZipFile, method_name: str, program: ExportedProgram) -> None:
     from executorch.devtools.etrecord._etrecord import ETRecordReservedFileNames
 
     folder = ETRecordReservedFileNames.EDGE_DIALECT_EXPORTED_PROGRAM

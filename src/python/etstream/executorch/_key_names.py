@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from etstream import _core
 from etstream._errors import InvalidArgumentError
-from etstream.executorch._internals import needed, of_manager
-from etstream.executorch._patches import Patch, PatchSet
+from etstream.executorch._patches import Patch, PatchSet, needed, of_manager
 
 if TYPE_CHECKING:
     from executorch.exir import ExecutorchProgramManager

@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from etstream import _core
 from etstream._arguments import size
-from etstream._warnings import warn
+from etstream._package import warn
 from etstream.results import Result
 
 from ._cords import LazyData, cord_patches
@@ -201,9 +201,7 @@ def _told_to(report: LowMemoryReport) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _large_blocks_in(
-    folder: str | os.PathLike[str], limit: int | None, report: LowMemoryReport
-) -> Iterator[None]:
+def _large_blocks_in(folder: str | os.PathLike[str], limit: int | None, report: LowMemoryReport) -> Iterator[None]:
     """Keeps the large blocks of the whole process in a file in the folder, and `limit` bytes of them in memory."""
     if not hasattr(_core, "start_heap"):
         reason = f"large blocks stay in memory: there is no heap for {platform.system()} on {platform.machine()}"

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, cast
 from etstream import _core
 from etstream._arguments import asked
 from etstream._errors import InvalidArgumentError
-from etstream._progress import Progress
+from etstream._package import installed_executorch, installed_flatbuffers
 from etstream._types import OutputLike
-from etstream._writers import installed_executorch, installed_flatbuffers
+from etstream._writing import Progress
 from etstream.executorch._cords import cord_of
-from etstream.executorch._internals import of_manager
 from etstream.executorch._key_names import is_writing, path_of_names, plan_of
-from etstream.executorch._patches import Patch, instead, leave_to_executorch
+from etstream.executorch._patches import Patch, instead, leave_to_executorch, of_manager
 
 if TYPE_CHECKING:
     from executorch.exir import ExecutorchProgramManager
@@ -103,9 +102,7 @@ def _in_order(entries: dict[str, DataEntry]) -> tuple[dict[int, DataEntry], dict
     return first, {index: place for place, index in enumerate(first)}
 
 
-def plan_ptd_file(
-    payload: DataPayload, segment_alignment: int = 128, *, unchecked: bool = False
-) -> _core.FilePlan:
+def plan_ptd_file(payload: DataPayload, segment_alignment: int = 128, *, unchecked: bool = False) -> _core.FilePlan:
     """Returns the plan of tensor data (.ptd), byte for byte as ExecuTorch's FlatTensorSerializer writes it.
 
     Args:
@@ -119,8 +116,7 @@ def plan_ptd_file(
     first, places = _in_order(payload.named_data)
     buffers = [(payload.buffers[index], entry.alignment or 1) for index, entry in first.items()]
     entries = [
-        (key, places[entry.buffer_index], _layout(entry.tensor_layout))
-        for key, entry in payload.named_data.items()
+        (key, places[entry.buffer_index], _layout(entry.tensor_layout)) for key, entry in payload.named_data.items()
     ]
     return _core.plan_ptd_file(buffers, entries, segment_alignment, unchecked)
 
@@ -217,8 +213,7 @@ def _serialize_tensor_data(executorchs: Callable[..., Cord]) -> Callable[..., Co
             leave_to_executorch(f"its tensor data is of version {version}, etstream's of {_FLAT_TENSOR_VERSION}")
             return executorchs(self, data)
         return _cord_or(
-            lambda: plan_ptd_file(data, self.config.segment_alignment, unchecked=True),
-            lambda: executorchs(self, data),
+            lambda: plan_ptd_file(data, self.config.segment_alignment, unchecked=True), lambda: executorchs(self, data)
         )
 
     return serialize

@@ -14,7 +14,7 @@ from typing import Any
 
 from etstream import _core, bundle, inspect, verify
 from etstream._errors import Error, UnsupportedError
-from etstream.executorch._internals import Lookup
+from etstream.executorch._patches import Lookup
 from etstream.results import MethodSummary
 
 _NUMBER = re.compile(r"0x:?([0-9a-fA-F]+)")

@@ -10,19 +10,39 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from etstream import _core, verify
-from etstream._arguments import asked, several
+from etstream import _core, ptd, verify
+from etstream._arguments import asked, is_path, several
+from etstream._arrays import Tolerance, compare, torch_tensor
 from etstream._errors import Error, ExecutionError, NoSuchNameError, UnsupportedError
-from etstream._options import Unpack, keywords_of
+from etstream._programs import all_shards, files_of
 from etstream._types import SourceLike
-from etstream._values import Tolerance, compare, torch_tensor
-from etstream.executorch._internals import needed
+from etstream._writing import Unpack, keywords_of
+from etstream.executorch._patches import needed
 from etstream.executorch._refusals import Attempt, refusal
-from etstream.executorch._weights import Weights, WeightsOfProgram
 from etstream.results import Comparison, Result, Table
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+WeightsOfProgram = SourceLike | Sequence[str | os.PathLike[str]]
+
+
+class Weights:
+    """The weights of a program: one source, or the files of whole sets."""
+
+    def __init__(self, given: WeightsOfProgram) -> None:
+        listed = [asked(one) for one in files_of([given])]
+        self.sources: list[_core.Source] = [_core.Source(one) for one in all_shards(listed, False)]
+        self._paths = [one for one in listed if is_path(one)]
+        if self._paths and len(self._paths) < len(listed):
+            raise TypeError("weights: expected a source, or a list of paths, found a list of both")
+
+    def in_one_file(self) -> _core.LoadableFile:
+        """Returns all of them as one .ptd file."""
+        if len(self.sources) == 1:
+            return _core.LoadableFile(self.sources[0])
+        return _core.LoadableFile(ptd(self._paths, opaque=True, dry_run=True).source())
+
 
 _SHOWN = 20
 """The most failed test cases that a repr shows."""

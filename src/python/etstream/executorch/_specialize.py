@@ -17,10 +17,9 @@ import torch
 from etstream import _core, fat_pack, pte, share
 from etstream._arguments import asked, several
 from etstream._errors import Error, InvalidArgumentError, NoSuchNameError
-from etstream._options import Unpack, keywords_of
-from etstream._progress import Progress
-from etstream.executorch._internals import needed
+from etstream._writing import Progress, Unpack, keywords_of
 from etstream.executorch._low_memory import low_memory_export
+from etstream.executorch._patches import needed
 from etstream.executorch._programs import program_source
 from etstream.results import Result
 

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/set.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/text.h"
+#include "core/base/try.h"
+#include "etstream/base_match.h"
+#include "etstream/embedded_file.h"
+#include "etstream/fat_container.h"
+#include "etstream/fat_container_file.h"
+#include "etstream/input_record.h"
+#include "etstream/native_package.h"
+#include "etstream/native_package_file.h"
+#include "etstream/packed_file.h"
+#include "python/bindings.h"
+#include "python/checkpoints.h"
+#include "python/errors.h"
+#include "python/outputs.h"
+#include "python/sources.h"
+
+namespace etstream::python {
+namespace {
+
+FatContainerFile open_container(const SourceLike& source) {
+  ByteSource file = source_of(source);
+  return without_gil([&] { return FatContainerFile::open(std::move(file)); });
+}
+
+FilePlan plan_container(const std::vector<std::pair<std::string, SourceLike>>& payloads,
+                        std::uint32_t alignment, bool share_equal) {
+  FatContainer container;
+  container.alignment = alignment;
+  container.share_equal = share_equal;
+  for (const auto& [name, data] : payloads) container.payloads.push_back({name, source_of(data)});
+  return without_gil([&] { return plan(container); });
+}
+
+ByteSource payload_of(const FatContainerFile& file, const Key& key) {
+  const auto name = name_of_key(key);
+  const FatPayload* const payload = name ? file.find(*name) : nullptr;
+  if (payload != nullptr) return payload->data;
+  raise(error_in(ErrorCode::kNotFound, file.file().name(), "there is no payload {}; there are {}",
+                 quoted_key(key), names_text(file.payloads(), &FatPayload::name)));
+}
+
+std::optional<std::string> kind_text(const FatPayload& payload) {
+  const auto kind = without_gil([&] { return kind_of(payload); });
+  return kind ? std::optional(std::string(name_of(*kind))) : std::nullopt;
+}
+
+NativePackageFile open_package(const SourceLike& source) {
+  ByteSource file = source_of(source);
+  return without_gil([&] { return NativePackageFile::open(std::move(file)); });
+}
+
+std::map<std::string, std::string> aliases_of(const NativePackageFile& file) {
+  std::map<std::string, std::string> out;
+  for (const ConstantAlias& alias : file.aliases()) out[alias.key] = file.constants()[alias.constant].name;
+  return out;
+}
+
+std::set<std::string> mutable_keys_of(nb::handle graph) {
+  const ByteSource source = source_of(graph);
+  return without_gil([&]() -> Result<std::set<std::string>> {
+    ETSTREAM_ASSIGN(NativeGraph read, read_native_graph(source));
+    return std::move(read.mutable_keys);
+  });
+}
+
+FilePlan plan_package(nb::handle graph, const CheckpointByName& constants,
+                      const std::vector<std::string>& mutable_keys, std::uint32_t alignment,
+                      const std::optional<std::array<int, 6>>& modified) {
+  NativePackage package;
+  package.graph = source_of(graph);
+  package.constants = constants.tensors;
+  package.mutable_keys = mutable_keys;
+  package.alignment = alignment;
+  if (modified) {
+    const auto [year, month, day, hour, minute, second] = *modified;
+    package.modified = {year, month, day, hour, minute, second};
+  }
+  return without_gil([&]() -> Result<FilePlan> {
+    if (!modified) {
+      ETSTREAM_ASSIGN(package.modified, current_archive_time(std::getenv("SOURCE_DATE_EPOCH")));
+    }
+    return plan(package);
+  });
+}
+
+/// An input that is read once, from its first byte to its last.
+struct Stream {
+  ReadBytes read;
+  std::string name;
+  std::uint64_t size = 0;          // 0 where it is not known
+  std::optional<ByteSource> file;  // where it is one
+};
+
+/// Raises TypeError for what is no input, and the errors of opening it.
+Stream open_stream(nb::handle source) {
+  if (PyLong_Check(source.ptr()) && !PyBool_Check(source.ptr())) {
+    const int descriptor = nb::cast<int>(source);
+    std::string name = text("descriptor {}", descriptor);
+    if (InputRecord* const inputs = InputRecord::current()) {
+      if (const auto file = identity_of_file(descriptor)) inputs->add(*file, name);
+    }
+    return {descriptor_reader(descriptor, name, &check_signals), name, 0, {}};
+  }
+  if (nb::hasattr(source, "read") && !nb::isinstance<ByteSource>(source) &&
+      PyObject_CheckBuffer(source.ptr()) == 0) {
+    std::string name = name_of_file(source);
+    if (InputRecord* const inputs = InputRecord::current()) inputs->add(identity_of_object(source), name);
+    const auto read = [source](std::span<std::byte> out) {
+      return with_gil([&] { return read_on(source, out); });
+    };
+    return {read, std::move(name), 0, {}};
+  }
+  ByteSource file = raw_source_of(source);
+  return {source_reader(file), file.name(), file.size(), file};
+}
+
+/// Returns `read` with a report of the bytes that it has given after each call.
+ReadBytes reporting(ReadBytes read, Progress progress, std::uint64_t size) {
+  return [read = std::move(read), progress = std::move(progress), size,
+          done = std::uint64_t{0}](std::span<std::byte> out) mutable -> Result<std::size_t> {
+    ETSTREAM_ASSIGN(const std::size_t n, read(out));
+    done += n;
+    if (!progress(done, size)) return Error{ErrorCode::kInterrupted, "interrupted before all was written"};
+    return n;
+  };
+}
+
+/// The inputs of pack() and unpack().
+struct Streams {
+  Stream input;
+  std::optional<ByteSource> base;
+};
+
+/// Reads `source` to its end, and writes what `recode` makes of it. `wrap` makes the sink of that of the
+/// output.
+template <class Wrap, class Recode>
+void write(nb::handle source, nb::handle output, nb::handle base, bool sync, nb::handle progress, Wrap wrap,
+           Recode recode) {
+  const nb::object input = asked(source);
+  const nb::object destination = asked(output);
+  const nb::object base_input = asked(base);
+  const nb::object callback = progress_callback(progress);
+  Streams streams{open_stream(input), {}};
+  const Stream& stream = streams.input;
+  if (stream.file) require_apart(*stream.file, destination);
+  if (!base_input.is_none()) {
+    streams.base = source_of(base_input);
+    require_apart(*streams.base, destination);
+  }
+  CollectedWarnings warnings;
+  FileSinkOptions options = warnings.options(sync);
+  options.packing = FileSinkOptions::Packing::kNever;
+  const std::unique_ptr<Sink> sink = wrap(open_output(destination, options), streams);
+  without_gil([&]() -> Result<void> {
+    const ReadBytes read = reporting(stream.read, progress_to(callback), stream.size);
+    ETSTREAM_TRY(recode(read, streams, *sink));
+    return sink->commit();
+  });
+  warnings.show();
+}
+
+void pack_file(nb::handle source, nb::handle output, nb::handle base, unsigned threads, bool sync,
+               nb::handle progress) {
+  write(
+      source, output, base, sync, progress,
+      [&](std::unique_ptr<Sink> packed, const Streams& streams) {
+        std::optional<Base> matched;
+        if (streams.base) {
+          matched = without_gil([&]() -> Result<Base> {
+            if (streams.input.file) return match_base(*streams.input.file, *streams.base);
+            return error_in(ErrorCode::kInvalidArgument, streams.input.name,
+                            "is read once; to make an update of it, give a file");
+          });
+        }
+        return open_packing_sink(std::move(packed), {.threads = threads}, std::move(matched));
+      },
+      [](const ReadBytes& read, const Streams& streams, Sink& sink) {
+        return pack(read, streams.input.name, sink);
+      });
+}
+
+void unpack_file(nb::handle source, nb::handle output, nb::handle base, unsigned threads, bool sync,
+                 nb::handle progress) {
+  write(
+      source, output, base, sync, progress,
+      [](std::unique_ptr<Sink> sink, const Streams& /*streams*/) { return sink; },
+      [&](const ReadBytes& read, const Streams& streams, Sink& sink) {
+        return unpack(read, streams.input.name, sink, {.threads = threads}, streams.base);
+      });
+}
+
+ObjectTarget target_of(const std::string& name) {
+  const auto found = std::ranges::find(kObjectTargets, name);
+  if (found != kObjectTargets.end()) return static_cast<ObjectTarget>(found - kObjectTargets.begin());
+  raise(make_error(ErrorCode::kInvalidArgument, "target: expected one of {}, found {}",
+                   names_text(kObjectTargets), quote(name)));
+}
+
+std::vector<FilePlan> plan_embedded_file(const std::string& path, const std::vector<std::string>& outputs,
+                                         const std::optional<std::string>& target,
+                                         const std::optional<std::string>& symbol,
+                                         const std::optional<std::string>& section,
+                                         const std::optional<std::uint64_t>& alignment) {
+  const auto object_target = target ? std::optional(target_of(*target)) : std::nullopt;
+  return without_gil([&]() -> Result<std::vector<FilePlan>> {
+    ETSTREAM_ASSIGN(EmbeddedFile file, open_embedded_file(path));
+    file.target = object_target;
+    if (symbol) file.symbol = *symbol;
+    if (section) file.section = *section;
+    if (alignment) file.alignment = *alignment;
+    return plan_outputs(file, outputs);
+  });
+}
+
+void bind_fat_containers(nb::module_& module) {
+  nb::class_<FatPayload>(module, "FatPayload", "A payload of a fat container.")
+      .def_ro("name", &FatPayload::name)
+      .def_ro("offset", &FatPayload::offset, "In the file, in bytes.")
+      .def_ro("data", &FatPayload::data, "The bytes, which stay where they are.")
+      .def_prop_ro(
+          "kind", &kind_text,
+          "Of the file that it is, as inspect() names kinds: 'program'; None for data that a backend "
+          "knows. Reads its first bytes.")
+      .def("__repr__", [](const FatPayload& self) {
+        return text("<etstream.FatPayload {}: {} at {}>", quote(self.name), counted(self.data.size(), "byte"),
+                    self.offset);
+      });
+  nb::class_<FatContainerFile>(
+      module, "FatContainerFile", nb::sig("class FatContainerFile(collections.abc.Mapping[str, Source])"),
+      "A fat container (NFAT), open: payloads under names, such as one program for each backend. Holds its "
+      "table in memory. May be used by several threads at once.")
+      .def("__init__", constructor(&open_container), nb::arg("file"),
+           "Reads the table of a source. Raises CorruptError, naming file, offset, expected and found; "
+           "UnsupportedError for another version.")
+      .def_prop_ro(
+          "version", [](const FatContainerFile&) { return FatContainerFile::version(); }, "Of the format.")
+      .def_prop_ro("payloads", &FatContainerFile::payloads, nb::rv_policy::reference_internal,
+                   "In the order of the table, which is that in which they are preferred.")
+      .def("__getitem__", &payload_of, nb::arg("name"),
+           "The source of the first payload of that name. Raises NoSuchNameError, a KeyError.")
+      .def("__len__", [](const FatContainerFile& self) { return self.payloads().size(); })
+      .def("__iter__", [](const FatContainerFile& self) { return names_of(self.payloads()); })
+      .def("__repr__", [](const FatContainerFile& self) {
+        return text("<etstream.FatContainerFile of {}: {}>", counted(self.payloads().size(), "payload"),
+                    self.file().name());
+      });
+  module.def("plan_fat_container", &plan_container);
+}
+
+void bind_native_packages(nb::module_& module) {
+  nb::class_<PackageMember>(module, "PackageMember", "A member of a package's archive.")
+      .def_ro("name", &PackageMember::name)
+      .def_ro("offset", &PackageMember::offset, "Of its data in the file, in bytes.")
+      .def_ro("crc32", &PackageMember::crc32, "The checksum that its data should have.")
+      .def_ro("data", &PackageMember::data, "The bytes, which stay where they are.")
+      .def("__repr__", [](const PackageMember& self) {
+        return text("<etstream.PackageMember {}: {} at {}>", quote(self.name),
+                    counted(self.data.size(), "byte"), self.offset);
+      });
+  nb::class_<NativePackageFile>(module, "NativePackageFile",
+                                "A package of ExecuTorch's native backend (.ptn), open: a graph and its "
+                                "constants. May be used by several threads at once.")
+      .def("__init__", constructor(&open_package), nb::arg("file"),
+           "Reads the directory, the header of the constants and the aliases of a source. Raises "
+           "CorruptError, naming file, offset, expected and found; UnsupportedError for members that are "
+           "compressed or encrypted.")
+      .def_prop_ro("members", &NativePackageFile::members, nb::rv_policy::reference_internal,
+                   "In the order of the directory.")
+      .def_prop_ro("graph", &NativePackageFile::graph, "The graph's source.")
+      .def_prop_ro("constants", &NativePackageFile::constants, nb::rv_policy::reference_internal,
+                   "Each with bytes of its own, in the order of these.")
+      .def_prop_ro("aliases", &aliases_of, "Further names of constants: the constant's name by each.")
+      .def("tensors", &NativePackageFile::tensors,
+           "All names that a graph may ask for: the constants, then the aliases with the bytes that they "
+           "stand for.")
+      .def("__repr__", [](const NativePackageFile& self) {
+        return text("<etstream.NativePackageFile with {}: {}>", counted(self.constants().size(), "constant"),
+                    self.file().name());
+      });
+  module.def("mutable_keys_of_graph", &mutable_keys_of);
+  module.def("plan_native_package", &plan_package);
+}
+
+void bind_packed_files(nb::module_& module) {
+  module.def("pack", &pack_file, nb::arg("source"), nb::arg("output"), nb::arg("base").none(),
+             nb::arg("threads"), nb::arg("sync"), nb::arg("progress").none());
+  module.def("unpack", &unpack_file, nb::arg("source"), nb::arg("output"), nb::arg("base").none(),
+             nb::arg("threads"), nb::arg("sync"), nb::arg("progress").none());
+}
+
+void bind_embedded_files(nb::module_& module) { module.def("plan_embedded_file", &plan_embedded_file); }
+
+}  // namespace
+
+void bind_containers(nb::module_& module) {
+  bind_fat_containers(module);
+  bind_native_packages(module);
+  bind_packed_files(module);
+  bind_embedded_files(module);
+}
+
+}  // namespace etstream::python
