@@ -2,14 +2,11 @@
 //
 // etstream bundle MODEL.pte --cases CASES.json -o OUT.bpte [--to bp08|segmented]
 // etstream convert IN.bpte -o OUT.bpte --to bp08|segmented
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "cli/output.h"
-#include "cli/plan_report.h"
 #include "core/base/findings.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
@@ -107,15 +104,15 @@ Result<void> convert_command(const ConvertArguments& arguments) {
                        text("{}, {}", arguments.format, readable_size(plan.size)));
 }
 
-CLI::Option* add_format(CLI::App& command, FormatOptions& options) {
+Option add_format(CLI::App& command, FormatOptions& options) {
   return add_choice(command, "--to", kFormats, options.format,
                     "Write bp08, which ExecuTorch reads and which holds at most 2 GiB, or segmented, which "
                     "may have any size");
 }
 
 void add_hash_flag(CLI::App& command, FormatOptions& options) {
-  command.add_flag("--no-hash", options.no_hash,
-                   "Write no hashes into a segmented bundle; verify can't find damaged data then");
+  add_flag(command, "--no-hash", options.no_hash,
+           "Write no hashes into a segmented bundle; verify can't find damaged data then");
 }
 
 void check_bundle(const CLI::App& command, const FormatOptions& options) {
@@ -132,18 +129,17 @@ void check_bundle(const CLI::App& command, const FormatOptions& options) {
 void add_bundle_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<BundleArguments>(
       app, chosen, "bundle", "Bundle a program with test cases (.bpte)", bundle_command, check_bundle);
-  command.add_option("MODEL", arguments.model, "The program, a .pte file")->required();
-  add_option(command, "--cases", "CASES.json", arguments.cases, "The test cases, a JSON file")->required();
+  add_argument(command, "MODEL", arguments.model, "The program, a .pte file").required();
+  add_option(command, "--cases", "CASES.json", arguments.cases, "The test cases, a JSON file").required();
   add_output_path(command, arguments, "The bundle", "OUT.bpte");
   add_alignment(command, "--program-alignment", arguments.program_alignment,
                 "Begin the program at a multiple of this size in the bundle, a power of two up to 64K; 32 "
-                "gives ExecuTorch's bytes")
-      ->capture_default_str();
-  add_format(command, arguments)->capture_default_str();
+                "gives ExecuTorch's bytes");
+  add_format(command, arguments);
   add_hash_flag(command, arguments);
-  command.add_flag("--unchecked", arguments.unchecked,
-                   "Bundle test cases without the check that they fit the program, which ExecuTorch's reader "
-                   "does not make");
+  add_flag(command, "--unchecked", arguments.unchecked,
+           "Bundle test cases without the check that they fit the program, which ExecuTorch's reader "
+           "does not make");
   add_metadata_option(command, arguments.metadata);
   add_as_of(command, arguments.as_of);
   add_flatbuffers(command, arguments.vtables);
@@ -154,9 +150,9 @@ void add_convert_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<ConvertArguments>(
       app, chosen, "convert", "Convert a bundle between formats, without loss", convert_command,
       check_bundle);
-  command.add_option("FILE", arguments.file, "A bundle (.bpte)")->required();
+  add_argument(command, "FILE", arguments.file, "A bundle (.bpte)").required();
   add_output_path(command, arguments, "The bundle", "OUT.bpte");
-  add_format(command, arguments)->required();
+  add_format(command, arguments).required();
   add_hash_flag(command, arguments);
   add_common_options(command, arguments);
 }

@@ -3,13 +3,11 @@
 // etstream extract FILE [--program OUT.pte] [--segment N -o OUT] [--delegate N [--part NAME] -o OUT]
 //                       [--tensor KEY -o OUT] [--cases DIR]
 #include <deque>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "cli/output.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
@@ -20,8 +18,8 @@
 #include "etstream/file_kind.h"
 #include "etstream/native_package_file.h"
 #include "etstream/program.h"
+#include "present/json.h"
 #include "present/print.h"
-#include "present/reports.h"
 
 namespace etstream::cli {
 namespace {
@@ -61,9 +59,9 @@ Result<void> extract_to(const ExtractArguments& arguments, const std::vector<Par
     };
     outputs.push_back({.path = arguments.cases, .write = write_cases});
   }
-  ETSTREAM_TRY(arguments.dry_run ? check_outputs(outputs, arguments) : write_outputs(outputs, arguments));
+  ETSTREAM_TRY(write_outputs(outputs, arguments));
   if (arguments.json) {
-    auto report = nlohmann::ordered_json::array();
+    Json report = Json::list();
     for (const Part& part : parts) {
       report.push_back({{"output", part.path}, {"what", part.what}, {"size", part.source.size()}});
     }
@@ -71,7 +69,7 @@ Result<void> extract_to(const ExtractArguments& arguments, const std::vector<Par
       report.push_back(
           {{"output", arguments.cases}, {"what", "test cases"}, {"methods", bundle->suites().size()}});
     }
-    print_json({{"outputs", std::move(report)}});
+    print_json({{"outputs", report}});
     return {};
   }
   for (const Part& part : parts) {
@@ -152,12 +150,12 @@ Result<void> extract_command(const ExtractArguments& arguments) {
 
 void check_extract(const CLI::App& command, const ExtractArguments& arguments) {
   const bool needs_output =
-      command.count("--segment") + command.count("--delegate") + command.count("--tensor") > 0;
-  if (!needs_output && command.count("--program") + command.count("--cases") == 0) {
-    throw CLI::RequiredError("--program, --segment, --delegate, --tensor or --cases");
+      is_given(command, "--segment") || is_given(command, "--delegate") || is_given(command, "--tensor");
+  if (!needs_output && !is_given(command, "--program") && !is_given(command, "--cases")) {
+    refuse_without("--program, --segment, --delegate, --tensor or --cases");
   }
-  if (command.count("--output") > 0 && !needs_output) {
-    throw CLI::RequiresError("--output", "--segment, --delegate or --tensor");
+  if (is_given(command, "--output") && !needs_output) {
+    refuse("--output requires --segment, --delegate or --tensor");
   }
   check_report(arguments.json && !arguments.dry_run, {arguments.output, arguments.program});
 }
@@ -167,32 +165,32 @@ void check_extract(const CLI::App& command, const ExtractArguments& arguments) {
 void add_extract_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<ExtractArguments>(
       app, chosen, "extract", "Take a program, a bundle or weights apart", extract_command, check_extract);
-  command
-      .add_option("FILE", arguments.file,
-                  "A bundle (.bpte); for --program also a package (.ptn), for --segment and --delegate a "
-                  "program (.pte), for --tensor any checkpoint, as for ptd")
-      ->required();
-  auto* program = add_option(command, "--program", "OUT.pte", arguments.program,
-                             "Write the program, or a package's graph; - is standard output");
-  auto* segment =
+  add_argument(command, "FILE", arguments.file,
+               "A bundle (.bpte); for --program also a package (.ptn), for --segment and --delegate a "
+               "program (.pte), for --tensor any checkpoint, as for ptd")
+      .required();
+  const Option program = add_option(command, "--program", "OUT.pte", arguments.program,
+                                    "Write the program, or a package's graph; - is standard output");
+  const Option segment =
       add_number(command, "--segment", arguments.segment, "Write this segment of the program to --output");
-  auto* delegate = add_number(command, "--delegate", arguments.delegate,
-                              "Write the data of this delegate, by its number in inspect, to --output");
+  const Option delegate =
+      add_number(command, "--delegate", arguments.delegate,
+                 "Write the data of this delegate, by its number in inspect, to --output");
   add_option(command, "--part", kName, arguments.part,
              "Write only this part of the delegate's data, by its name in inspect")
-      ->needs(delegate);
-  auto* tensor =
+      .needs(delegate);
+  const Option tensor =
       add_option(command, "--tensor", kName, arguments.tensor, "Write the data of this name to --output");
-  auto* output = add_option(command, "-o,--output", "OUT", arguments.output,
-                            "Write the segment or the data to this file; - is standard output");
-  auto* cases = add_option(command, "--cases", kFolder, arguments.cases,
-                           "Write the test cases to this new folder, as bundle takes them");
+  const Option output = add_option(command, "-o,--output", "OUT", arguments.output,
+                                   "Write the segment or the data to this file; - is standard output");
+  const Option cases = add_option(command, "--cases", kFolder, arguments.cases,
+                                  "Write the test cases to this new folder, as bundle takes them");
   add_partial_option(command, arguments.partial);
   add_common_options(command, arguments);
-  command.get_option("--max-memory")->excludes(cases);
-  segment->needs(output)->excludes(delegate);
-  delegate->needs(output);
-  tensor->needs(output)->excludes(program)->excludes(segment)->excludes(delegate)->excludes(cases);
+  option_of(command, "--max-memory").excludes(cases);
+  segment.needs(output).excludes(delegate);
+  delegate.needs(output);
+  tensor.needs(output).excludes(program).excludes(segment).excludes(delegate).excludes(cases);
 }
 
 }  // namespace etstream::cli

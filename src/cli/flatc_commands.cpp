@@ -13,8 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "cli/output.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
@@ -53,7 +52,7 @@ bool is_folder(const std::string& path) {
 
 void check_flatc(const CLI::App&, const FlatcArguments& arguments) {
   if (arguments.inputs.size() > 1 && !is_folder(arguments.output)) {
-    throw CLI::ValidationError("--output", "has to be a folder for several files");
+    refuse("--output: has to be a folder for several files");
   }
 }
 
@@ -179,18 +178,18 @@ Result<void> decompile_command(const DecompileArguments& arguments) {
 /// them. `told` is a flag by which flatc is asked for what the command always does.
 void add_flatc_options(CLI::App& command, FlatcArguments& arguments, const std::string& input,
                        const std::string& what, const std::string& told) {
-  command.add_option("SCHEMA", arguments.schema, "A schema: a .fbs or .bfbs file")->required();
-  command.add_option(input, arguments.inputs, what)->required();
+  add_argument(command, "SCHEMA", arguments.schema, "A schema: a .fbs or .bfbs file").required();
+  add_argument(command, input, arguments.inputs, what).required();
   add_list(command, "-I,--include", kFolder, arguments.include_folders,
            "Also look for included schemas in this folder")
-      ->allow_extra_args(false);
+      .one_each();
   add_option(command, "-o,--output", "OUT", arguments.output,
              "Write files named after the inputs to this folder, which is made if its name ends with /; or "
              "write this file; - is standard output")
-      ->required();
+      .required();
   add_no_sync(command, arguments);
   const std::string nothing_else = "Accept this option, which flatc needs; no other output is made";
-  command.add_flag(told, nothing_else);
+  add_flag(command, told, nothing_else);
 }
 
 }  // namespace
@@ -200,9 +199,9 @@ void add_compile_command(CLI::App& app, ChosenCommand& chosen) {
       app, chosen, "compile", "Make flatbuffers from JSON, as flatc --binary does", compile_command,
       check_flatc);
   add_flatc_options(command, arguments, "DATA.json", "JSON that fits the schema's root_type", "--binary");
-  auto* exact = command.add_flag("--exact", arguments.exact,
-                                 "Take the JSON that decompile --exact writes, with data that lies in files");
-  for (CLI::Option* const limit : add_limits(command, arguments)) limit->needs(exact);
+  const Option exact = add_flag(command, "--exact", arguments.exact,
+                                "Take the JSON that decompile --exact writes, with data that lies in files");
+  for (const Option limit : add_limits(command, arguments)) limit.needs(exact);
 }
 
 void add_decompile_command(CLI::App& app, ChosenCommand& chosen) {
@@ -210,18 +209,19 @@ void add_decompile_command(CLI::App& app, ChosenCommand& chosen) {
       app, chosen, "decompile", "Show flatbuffers as JSON, as flatc --json does", decompile_command,
       check_flatc);
   add_flatc_options(command, arguments, "FILE", "A flatbuffer of the schema's root_type", "--json");
-  command.add_flag("--strict-json", arguments.strict_json, "Put names in quotes, as JSON requires");
-  command.add_flag("--defaults-json", arguments.defaults, "Also show scalars that have their default values");
-  command.add_flag("--raw-binary", arguments.raw_binary, "Take files without the schema's file_identifier");
-  command.add_flag("--size-prefixed", arguments.size_prefixed,
-                   "Expect files that begin with their size, as ETDumps do");
-  auto* exact =
-      command.add_flag("--exact", arguments.exact,
-                       "Write JSON without loss: numbers come back as they were, and bytes are base64");
+  add_flag(command, "--strict-json", arguments.strict_json, "Put names in quotes, as JSON requires");
+  add_flag(command, "--defaults-json", arguments.defaults,
+           "Also show scalars that have their default values");
+  add_flag(command, "--raw-binary", arguments.raw_binary, "Take files without the schema's file_identifier");
+  add_flag(command, "--size-prefixed", arguments.size_prefixed,
+           "Expect files that begin with their size, as ETDumps do");
+  const Option exact =
+      add_flag(command, "--exact", arguments.exact,
+               "Write JSON without loss: numbers come back as they were, and bytes are base64");
   add_size(
       command, "--leave-out", arguments.leave_out_over,
       "For vectors of more than this many bytes, write where they lie in the file instead of their content")
-      ->needs(exact);
+      .needs(exact);
 }
 
 }  // namespace etstream::cli

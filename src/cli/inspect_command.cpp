@@ -5,17 +5,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/option_words.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "cli/output.h"
+#include "cli/words.h"
 #include "core/base/hashes.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
@@ -50,12 +48,6 @@ struct InspectArguments {
 /// Returns the name of a file without its folder, for people.
 std::string file_name(const std::string& path) { return printable(path.substr(path.rfind('/') + 1)); }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
-  return out;
-}
-
 /// Prints the number of rows of a list that are not shown.
 void print_rest(std::size_t rows, std::size_t all, std::string_view noun) {
   if (rows < all) say("{:>14} and {}; --json lists all\n", "...", counted(all - rows, noun));
@@ -66,7 +58,8 @@ void print_duplicates(const std::vector<Duplicates>& duplicates) {
   for (const Duplicates& group : duplicates) wasted += group.wasted();
   say("\nduplicate bytes: {}\n", wasted);
   const std::size_t rows = std::min(kMostParts, duplicates.size());
-  for (std::size_t i = 0; i < rows; ++i) say("{:14}  {}\n", duplicates[i].size, joined(duplicates[i].names));
+  for (std::size_t i = 0; i < rows; ++i)
+    say("{:14}  {}\n", duplicates[i].size, joined(duplicates[i].names, ", "));
   print_rest(rows, duplicates.size(), "more group");
 }
 
@@ -115,8 +108,8 @@ void print_tensors(const InspectedMethod& method) {
 }
 
 void print_method(const InspectedMethod& method) {
-  say("\nmethod {}\n  inputs:  {}\n  outputs: {}\n", printable(method.name), joined(described(method.inputs)),
-      joined(described(method.outputs)));
+  say("\nmethod {}\n  inputs:  {}\n  outputs: {}\n", printable(method.name),
+      joined(described(method.inputs), ", "), joined(described(method.outputs), ", "));
   say("  {}\n", counted(method.instructions, "instruction"));
   print_operators(method);
   print_delegates(method);
@@ -302,14 +295,13 @@ Result<void> inspect_command(const InspectArguments& arguments) {
 void check_inspect(const CLI::App& command, const InspectArguments& arguments) {
   if (arguments.format.empty()) return;
   const bool is_of_graph = arguments.format == "dot" || arguments.format == "json";
-  if (is_of_graph && command.count("--budget") != 0) {
-    throw CLI::ValidationError(
-        "--format",
-        text("expected c with --budget, found {}; --json reports it as JSON", quote(arguments.format)));
+  if (is_of_graph && is_given(command, "--budget")) {
+    refuse(text("--format: expected c with --budget, found {}; --json reports it as JSON",
+                quote(arguments.format)));
   }
   const std::string report = is_of_graph ? "--graph" : "--budget";
-  if (command.count(report) == 0) throw CLI::RequiresError("--format", report);
-  if (!is_of_graph && arguments.json) throw CLI::ExcludesError("--format", "--json");
+  if (!is_given(command, report)) refuse("--format requires " + report);
+  if (!is_of_graph && arguments.json) refuse("--format excludes --json");
 }
 
 }  // namespace
@@ -318,36 +310,33 @@ void add_inspect_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<InspectArguments>(
       app, chosen, "inspect", "Show the parts of a program, a bundle, tensor data or a checkpoint",
       inspect_command, check_inspect);
-  command
-      .add_option("FILE", arguments.file,
-                  "The file to look into; or a folder with a checkpoint, or its index")
-      ->required();
-  auto* graph =
+  add_argument(command, "FILE", arguments.file,
+               "The file to look into; or a folder with a checkpoint, or its index")
+      .required();
+  const Option graph =
       add_option(command, "--graph", kName, arguments.graph, "Show this method of the program as a graph");
-  auto* budget =
-      command
-          .add_flag("--budget", arguments.budget,
-                    "Show the memory that ExecuTorch's runtime asks for to load and run the program")
-          ->excludes(graph);
+  const Option budget =
+      add_flag(command, "--budget", arguments.budget,
+               "Show the memory that ExecuTorch's runtime asks for to load and run the program")
+          .excludes(graph);
   add_choice(command, "--format", {"dot", "json", "c"}, arguments.format,
              "Show the graph for Graphviz (dot, the default) or as JSON; or the budget as C");
-  command
-      .add_flag("--duplicates", arguments.duplicates,
-                "Also find data that is in the file twice; this reads the data")
-      ->excludes(graph)
-      ->excludes(budget);
-  add_names_option(command, arguments.names)->excludes(graph)->excludes(budget);
+  add_flag(command, "--duplicates", arguments.duplicates,
+           "Also find data that is in the file twice; this reads the data")
+      .excludes(graph)
+      .excludes(budget);
+  add_names_option(command, arguments.names).excludes(graph).excludes(budget);
   add_list(command, "--by", "CHECKPOINT", arguments.checkpoint,
            "Name the payloads of a program by the tensors of this checkpoint, as explain finds them; this "
            "reads both")
-      ->excludes(graph)
-      ->excludes(budget);
-  auto* json = command.add_flag("--json", arguments.json, "Show the report as JSON");
+      .excludes(graph)
+      .excludes(budget);
+  const Option json = add_flag(command, "--json", arguments.json, "Show the report as JSON");
   add_option(command, "--html", "OUT.html", arguments.html,
              "Write a page with a map of the file instead; this reads payloads of one size, and samples")
-      ->excludes(graph)
-      ->excludes(budget)
-      ->excludes(json);
+      .excludes(graph)
+      .excludes(budget)
+      .excludes(json);
 }
 
 }  // namespace etstream::cli

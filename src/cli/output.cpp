@@ -4,16 +4,19 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <memory>
+#include <vector>
 
-#include "cli/option_words.h"
-#include "cli/progress_bar.h"
+#include "cli/command_line.h"
 #include "cli/terminal.h"
+#include "cli/words.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/input_record.h"
 #include "etstream/packed_file.h"
 #include "etstream/sink.h"
+#include "etstream/tensor_data_shards.h"
 #include "etstream/write_files.h"
 #include "present/print.h"
 
@@ -144,6 +147,7 @@ Result<void> check_outputs(const std::vector<Output>& outputs, const CommonOptio
 
 Result<void> write_outputs(const std::vector<Output>& outputs, const CommonOptions& options,
                            const std::string& folder) {
+  if (options.dry_run) return check_outputs(outputs, options, folder);
   ETSTREAM_TRY(check_own(outputs, options));
   let_writes_fail();
   const auto is_standard = [](const Output& output) { return is_standard_output(output.path); };
@@ -164,12 +168,6 @@ void warn(const Finding& warning) {
   complain("warning: {}\n", one_line(full_message(warning, option_words)));
 }
 
-void say_sizes(const std::vector<Output>& outputs) {
-  for (const Output& output : outputs) {
-    say("{}: {}\n", output.path, readable_size(output.plan->size));
-  }
-}
-
 void print(const Findings& findings, std::size_t most) {
   std::size_t found = 0;
   for (const Finding& error : findings.errors) {
@@ -182,5 +180,182 @@ void print(const Findings& findings, std::size_t most) {
 }
 
 FileSinkOptions file_options(bool sync) { return {.sync = sync, .warn = warn}; }
+
+namespace {
+
+constexpr std::size_t kMostExtents = 40;
+
+/// Returns the extents that a table shows: the largest, in file order.
+std::vector<const Extent*> rows_of(const FilePlan& plan) {
+  std::vector<const Extent*> rows;
+  for (const Extent& extent : plan.extents) rows.push_back(&extent);
+  if (rows.size() <= kMostExtents) return rows;
+  std::ranges::nth_element(rows, rows.begin() + kMostExtents, std::greater{}, &Extent::size);
+  rows.resize(kMostExtents);
+  std::ranges::sort(rows, {}, &Extent::offset);
+  return rows;
+}
+
+Json plan_to_json(const Output& output) {
+  const FilePlan& plan = *output.plan;
+  Json extents = Json::list();
+  for (const Extent& extent : plan.extents) {
+    extents.push_back({{"offset", extent.offset},
+                       {"size", extent.size()},
+                       {"alignment", extent.alignment},
+                       {"label", plan.label(extent)},
+                       {"source", extent.source.name()}});
+  }
+  return {{"size", plan.size},
+          {"metadata_size", plan.metadata_size},
+          {"payload_size", plan.payload_size},
+          {"memory", planned_memory({output})},
+          {"extents", extents}};
+}
+
+void print_table(const Output& output) {
+  const FilePlan& plan = *output.plan;
+  const auto rows = rows_of(plan);
+  say("{:>14} {:>14} {:>6}  {:24} {}\n", "offset", "size", "align", "what", "from");
+  for (const Extent* extent : rows) {
+    std::string label = plan.label(*extent);
+    label.resize(std::max(label.size(), std::size_t{24}), ' ');
+    say("{:14} {:14} {:6}  {} {}\n", extent->offset, extent->size(), extent->alignment, label,
+        extent->source.name());
+  }
+  if (rows.size() < plan.extents.size()) {
+    say("... and {}, none larger; --json lists all\n",
+        counted(plan.extents.size() - rows.size(), "smaller extent"));
+  }
+  const bool is_packed = output.path.ends_with(kPackedSuffix);
+  say("{} ({} bytes) in all, {} of it metadata{}; writing takes about {} of memory\n",
+      readable_size(plan.size), plan.size, readable_size(plan.metadata_size),
+      is_packed ? "; it is packed, to 0.1 % more than that at most" : "",
+      readable_size(planned_memory({output})));
+}
+
+void print_plan_json(const Output& output, const std::vector<Output>& tensor_data, const Output* params) {
+  Json report = plan_to_json(output);
+  Json files;
+  for (const Output& one : tensor_data) files.push_back(plan_to_json(one));
+  report.add("tensor_data", tensor_data.size() == 1 ? plan_to_json(tensor_data.front()) : files);
+  if (params != nullptr) report.add("params", params->path);
+  print_json(report);
+}
+
+}  // namespace
+
+void say_params(const Output& params) { say("{}: the shape of the model, from config.json\n", params.path); }
+
+Result<void> show_plan(const FilePlan& plan, const OutputOptions& options,
+                       const std::vector<Output>& tensor_data, const Output* params) {
+  const Output output = {&plan, options.output};
+  if (options.json) {
+    print_plan_json(output, tensor_data, params);
+  } else {
+    print_table(output);
+    for (const Output& one : tensor_data) {
+      say("\nthe tensor data:\n");
+      print_table(one);
+    }
+    if (params != nullptr) say_params(*params);
+  }
+  std::vector<Output> outputs = tensor_data;
+  if (params != nullptr && !options.output.empty()) outputs.push_back(*params);
+  outputs.push_back(output);
+  return check_outputs(outputs, options);
+}
+
+Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options, const Json& report,
+                           const std::string& words) {
+  if (options.dry_run) return show_plan(plan, options);
+  ETSTREAM_TRY(write_output(plan, options.output, options));
+  if (options.json) {
+    print_json(report);
+  } else {
+    say("{}: {}\n", options.output, words);
+  }
+  return {};
+}
+
+Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options, const std::string& noun,
+                           std::size_t count) {
+  return show_or_write(plan, options, {{"output", options.output}, {"size", plan.size}, {noun + "s", count}},
+                       text("{}, {}", counted(count, noun), readable_size(plan.size)));
+}
+
+Result<void> show_or_write(const FilePlan& program, std::vector<Output> weights, const OutputOptions& options,
+                           const Json& more) {
+  if (options.dry_run) return show_plan(program, options, weights);
+  // Weights come first: a program must not be there before its weights.
+  weights.push_back({&program, options.output});
+  ETSTREAM_TRY(write_outputs(weights, options));
+  if (options.json) {
+    Json report = {{"output", options.output}, {"size", program.size}};
+    report.update(more);
+    print_json(report);
+  } else {
+    for (const Output& one : weights) say("{}: {}\n", one.path, readable_size(one.plan->size));
+  }
+  return {};
+}
+
+std::uint64_t TensorDataOutput::size() const {
+  std::uint64_t out = 0;
+  for (const File& file : files) out += file.plan.size;
+  return out;
+}
+
+std::vector<Output> TensorDataOutput::outputs() const {
+  std::vector<Output> out;
+  out.reserve(files.size());
+  for (const File& file : files) out.push_back({&file.plan, is_named ? file.path : std::string()});
+  return out;
+}
+
+Option add_split_option(CLI::App& command, std::optional<std::uint64_t>& most) {
+  return add_size(
+      command, "--split-max-size", most,
+      "Write several files, NAME-00001-of-00003.ptd, with at most this much data each, such as 2G");
+}
+
+Result<TensorDataOutput> plan_tensor_data_output(const TensorData& data, const std::string& path,
+                                                 std::optional<std::uint64_t> most) {
+  TensorDataOutput out;
+  if (!most) {
+    ETSTREAM_ASSIGN(FilePlan planned, plan(data));
+    out.files.push_back({path, std::move(planned), data.entries.size()});
+    return out;
+  }
+  if (is_standard_output(path)) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "--split-max-size: several files can't go to standard output; name one");
+  }
+  out.is_split = true;
+  ETSTREAM_ASSIGN(const std::vector<TensorData> shards, split(data, *most));
+  // A plan that is only shown needs no name.
+  out.is_named = !path.empty();
+  const std::string base = path.empty() ? "weights.ptd" : path;
+  const auto count = static_cast<std::uint32_t>(shards.size());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    ETSTREAM_ASSIGN(FilePlan planned, plan(shards[i]));
+    out.files.push_back({shard_path(base, i + 1, count), std::move(planned), shards[i].entries.size()});
+  }
+  return out;
+}
+
+void print_shards(const TensorDataOutput& output) {
+  for (const TensorDataOutput::File& file : output.files) {
+    say("{}: {}, {}\n", file.path, counted(file.keys, "key"), readable_size(file.plan.size));
+  }
+}
+
+Json shards_to_json(const TensorDataOutput& output) {
+  Json out = Json::list();
+  for (const TensorDataOutput::File& file : output.files) {
+    out.push_back({{"output", file.path}, {"size", file.plan.size}, {"keys", file.keys}});
+  }
+  return out;
+}
 
 }  // namespace etstream::cli

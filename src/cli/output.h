@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The output of a command: a file that appears whole, or standard output.
+// The outputs of a command, which appear whole or go to standard output, and what it says of them.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <memory>
-#include <span>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "etstream/file_plan.h"
 #include "etstream/findings.h"
 #include "etstream/result.h"
 #include "etstream/sink.h"
+#include "etstream/tensor_data.h"
 #include "etstream/write.h"
+#include "present/json.h"
 
 namespace etstream::cli {
 
@@ -39,16 +42,14 @@ struct Output {
 };
 
 /// Does the same for several outputs: all appear in the end, or none does. They come in this order, after
-/// outputs to streams. `folder`, if it does not exist, is made for them, and removed if they do not appear.
-/// An output on standard output is alone there: reports are left out from then on.
+/// outputs to streams. For a dry run, does what check_outputs() does. `folder`, if it does not exist, is made
+/// for them, and removed if they do not appear. An output on standard output is alone there: reports are left
+/// out from then on.
 [[nodiscard]] Result<void> write_outputs(const std::vector<Output>& outputs, const CommonOptions& options,
                                          const std::string& folder = {});
 
 /// Returns whether write_outputs() has put a file or a folder in its place.
 [[nodiscard]] bool outputs_have_appeared();
-
-/// Prints the path and the size of each output. All have plans.
-void say_sizes(const std::vector<Output>& outputs);
 
 /// Returns how many bytes of memory the command takes to write the outputs that have plans: those that grow
 /// with their metadata, those of packing, and those of the command and its readers.
@@ -78,5 +79,60 @@ void print(const Findings& findings, std::size_t most = std::numeric_limits<std:
 
 /// Returns the options for writing files, with warnings on standard error of what their file system can't do.
 [[nodiscard]] FileSinkOptions file_options(bool sync);
+
+/// Prints a table of the extents on standard output, the longest 40 of them; as JSON all: {"size",
+/// "metadata_size", "payload_size", "memory", "extents": [{"offset", "size", "alignment", "label",
+/// "source"}]}, sizes in bytes. `tensor_data` are the files that are written with it. They follow in the same
+/// form, in JSON under "tensor_data", a list if there are several. `params` is a params.json that is written
+/// with it, unless null; it gets a line, in JSON its path under "params". Errors: those of check_outputs(),
+/// once all is shown.
+[[nodiscard]] Result<void> show_plan(const FilePlan& plan, const OutputOptions& options,
+                                     const std::vector<Output>& tensor_data = {},
+                                     const Output* params = nullptr);
+/// Says where a params.json is written, and what it holds.
+void say_params(const Output& params);
+
+/// Shows the plan, or writes it and says so: with --json prints `report`, otherwise the path and `words`.
+/// Errors: those of write_output().
+[[nodiscard]] Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options,
+                                         const Json& report, const std::string& words);
+/// Does the same for a file with `count` of what `noun` names ("tensor"): says how large it is and how many
+/// there are, as JSON {"output", "size", "tensors"}.
+[[nodiscard]] Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options,
+                                         const std::string& noun, std::size_t count);
+
+/// Does the same for a program and the files of weights that it runs with. As JSON, {"output", "size"} of the
+/// program have the members of `more` behind them.
+[[nodiscard]] Result<void> show_or_write(const FilePlan& program, std::vector<Output> weights,
+                                         const OutputOptions& options, const Json& more);
+
+/// Tensor data as one file, or as the shards that --split-max-size asks for.
+struct TensorDataOutput {
+  struct File {
+    std::string path;
+    FilePlan plan;
+    std::size_t keys = 0;
+  };
+  std::deque<File> files;
+  bool is_split = false;
+  bool is_named = true;  // or the paths of shards are examples
+
+  [[nodiscard]] std::uint64_t size() const;
+  /// Returns the outputs, which refer to this; without paths if they are not named.
+  [[nodiscard]] std::vector<Output> outputs() const;
+};
+
+/// Adds an option that sets `most`, which outlives the command.
+Option add_split_option(CLI::App& command, std::optional<std::uint64_t>& most);
+
+/// Plans a file at `path`, or its shards with data of at most `most` bytes each. Errors: those of split() and
+/// of plan(); kInvalidArgument for shards to standard output.
+[[nodiscard]] Result<TensorDataOutput> plan_tensor_data_output(const TensorData& data,
+                                                               const std::string& path,
+                                                               std::optional<std::uint64_t> most);
+
+/// Prints the files with their contents, a line each, or returns them as JSON.
+void print_shards(const TensorDataOutput& output);
+[[nodiscard]] Json shards_to_json(const TensorDataOutput& output);
 
 }  // namespace etstream::cli

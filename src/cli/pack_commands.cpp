@@ -5,14 +5,12 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
 
-#include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "core/base/text.h"
@@ -20,8 +18,8 @@
 #include "etstream/base_match.h"
 #include "etstream/byte_source.h"
 #include "etstream/packed_file.h"
+#include "present/json.h"
 #include "present/print.h"
-#include "present/reports.h"
 
 namespace etstream::cli {
 namespace {
@@ -198,7 +196,7 @@ void check_pack(const CLI::App&, const PackArguments& arguments) {
 
 void add_options(CLI::App& command, PackArguments& arguments, const std::string& file,
                  const std::string& output, const std::string& base) {
-  command.add_option("FILE", arguments.file, file + "; - is standard input")->required();
+  add_argument(command, "FILE", arguments.file, file + "; - is standard input").required();
   add_option(command, "-o,--output", "OUT", arguments.output, output + "; - is standard output");
   add_option(command, "--base", "OLD", arguments.base, base);
   add_number(command, "--threads", arguments.threads,

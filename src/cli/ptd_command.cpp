@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // etstream ptd IN... -o OUT.ptd [what becomes of the tensors]
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "cli/output.h"
-#include "cli/plan_report.h"
-#include "cli/tensor_data_output.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/checkpoint.h"
@@ -22,8 +18,8 @@
 #include "etstream/rename_rules.h"
 #include "etstream/safetensors.h"
 #include "etstream/torch_file.h"
+#include "present/json.h"
 #include "present/print.h"
-#include "present/reports.h"
 
 namespace etstream::cli {
 namespace {
@@ -153,8 +149,7 @@ Result<void> write_shards(Checkpoint checkpoint, const PtdArguments& arguments) 
   ETSTREAM_ASSIGN(const TensorData data, describe_tensor_data(std::move(checkpoint), arguments.options));
   ETSTREAM_ASSIGN(const TensorDataOutput shards,
                   plan_tensor_data_output(data, arguments.output, arguments.split_max_size));
-  ETSTREAM_TRY(arguments.dry_run ? check_outputs(shards.outputs(), arguments)
-                                 : write_outputs(shards.outputs(), arguments));
+  ETSTREAM_TRY(write_outputs(shards.outputs(), arguments));
   if (arguments.json) {
     print_json({{"output", arguments.output},
                 {"size", shards.size()},
@@ -186,7 +181,7 @@ void check_ptd(const CLI::App& command, PtdArguments& arguments) {
   check_output(command, arguments);
   const std::string said = arguments.format.empty() ? "an output in this format" : "--to " + arguments.format;
   if (arguments.format.empty()) arguments.format = format_of(arguments.output);
-  if (arguments.as_of && command.count("--segment-alignment") == 0) {
+  if (arguments.as_of && !is_given(command, "--segment-alignment")) {
     arguments.options.segment_alignment = default_segment_alignment(*arguments.as_of);
   }
   if (arguments.format != kWeightFormats.front()) {
@@ -196,15 +191,15 @@ void check_ptd(const CLI::App& command, PtdArguments& arguments) {
 }
 
 void add_rename_options(CLI::App& command, PtdArguments& arguments) {
-  auto* map =
+  const Option map =
       add_option(command, "--map", "RULES", arguments.rules,
                  "Rename, cut and leave out tensors by rules: a JSON file, or the ready-made ones from "
                  "Hugging Face's names to ExecuTorch's for " +
-                     CLI::detail::join(RenameRules::ready_made_names(), ", "));
+                     joined(RenameRules::ready_made_names(), ", "));
   add_number(command, "--head-dim", arguments.head_dim,
              "Set the rows of a query projection that make up a head, if rules ask for it; the default is "
              "that of config.json")
-      ->needs(map);
+      .needs(map);
 }
 
 }  // namespace
@@ -213,12 +208,11 @@ void add_ptd_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<PtdArguments>(
       app, chosen, "ptd", "Write tensor data (.ptd) from a checkpoint, or a checkpoint from it", ptd_command,
       check_ptd);
-  command
-      .add_option(
-          "FILE", arguments.files,
-          "Weights: safetensors, GGUF, a file of torch.save (.pth, .bin, .pt2), a program, tensor data, a "
-          "package, an index of several files, or a folder with such files")
-      ->required();
+  add_argument(
+      command, "FILE", arguments.files,
+      "Weights: safetensors, GGUF, a file of torch.save (.pth, .bin, .pt2), a program, tensor data, a "
+      "package, an index of several files, or a folder with such files")
+      .required();
   add_output_path(command, arguments, "The tensor data", "OUT.ptd");
   add_choice(
       command, "--to", kWeightFormats, arguments.format,
@@ -231,11 +225,11 @@ void add_ptd_command(CLI::App& app, ChosenCommand& chosen) {
       command, "--dtype", "[GLOB=]TYPE", arguments.dtypes,
       "Convert floating-point tensors whose name matches GLOB to a type such as bfloat16; the last match "
       "counts");
-  command.add_flag("--opaque", arguments.options.allow_opaque,
-                   "Take types that ExecuTorch does not have, such as quantised blocks, as data without a "
-                   "layout");
-  command.add_flag("--no-dedup", arguments.no_dedup,
-                   "Store tensors of equal bytes more than once; all are then read only once");
+  add_flag(command, "--opaque", arguments.options.allow_opaque,
+           "Take types that ExecuTorch does not have, such as quantised blocks, as data without a "
+           "layout");
+  add_flag(command, "--no-dedup", arguments.no_dedup,
+           "Store tensors of equal bytes more than once; all are then read only once");
   add_alignment(command, "--segment-alignment", arguments.options.segment_alignment,
                 "Begin tensors at multiples of this size; the default is 128");
   add_split_option(command, arguments.split_max_size);

@@ -3,17 +3,13 @@
 // etstream pte MODEL.(pte|json) -o OUT.pte [changes and layout options]
 #include <deque>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "cli/output.h"
-#include "cli/plan_report.h"
-#include "cli/tensor_data_output.h"
 #include "core/base/findings.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
@@ -22,7 +18,6 @@
 #include "etstream/program_changes.h"
 #include "etstream/program_input.h"
 #include "present/print.h"
-#include "present/reports.h"
 
 namespace etstream::cli {
 namespace {
@@ -58,28 +53,16 @@ Result<std::deque<TensorDataFile>> open_weights(const PteArguments& arguments, P
   return files;
 }
 
-/// Writes or shows the plan. Weights come first: a program must not be there before its weights.
 Result<void> write_plan(const ProgramPlan& planned, const PteArguments& arguments) {
-  TensorDataOutput weights;
-  if (planned.tensor_data) {
-    ETSTREAM_ASSIGN(weights, plan_tensor_data_output(*planned.tensor_data, arguments.constants_to,
-                                                     arguments.split_max_size));
-  }
-  std::vector<Output> outputs = weights.outputs();
-  if (arguments.dry_run) return show_plan(planned.program, arguments, outputs);
-  outputs.push_back({&planned.program, arguments.output});
-  ETSTREAM_TRY(write_outputs(outputs, arguments));
-  if (arguments.json) {
-    nlohmann::ordered_json report = {{"output", arguments.output}, {"size", planned.program.size}};
-    if (planned.tensor_data) {
-      report["tensor_data"] = {{"output", arguments.constants_to}, {"size", weights.size()}};
-      if (weights.is_split) report["tensor_data"]["shards"] = shards_to_json(weights);
-    }
-    print_json(report);
-    return {};
-  }
-  say_sizes(outputs);
-  return {};
+  if (!planned.tensor_data) return show_or_write(planned.program, std::vector<Output>(), arguments, {});
+  ETSTREAM_ASSIGN(
+      const TensorDataOutput weights,
+      plan_tensor_data_output(*planned.tensor_data, arguments.constants_to, arguments.split_max_size));
+  return show_or_write(
+      planned.program, weights.outputs(), arguments,
+      {{"tensor_data", Json{{"output", arguments.constants_to},
+                            {"size", weights.size()},
+                            {"shards", weights.is_split ? shards_to_json(weights) : Json()}}}});
 }
 
 Result<ProgramPlan> plan_input(const PteArguments& arguments) {
@@ -115,7 +98,7 @@ Result<void> pte_command(PteArguments& arguments) {
 void check_pte(const CLI::App& command, PteArguments& arguments) {
   check_output(command, arguments);
   check_report(arguments.json && !arguments.dry_run, {arguments.constants_to});
-  if (command.count("--delegates") == 0) return;
+  if (!is_given(command, "--delegates")) return;
   arguments.options.delegates =
       arguments.delegates == kDelegatePlaces.front() ? DelegateData::kInline : DelegateData::kInSegments;
 }
@@ -123,17 +106,17 @@ void check_pte(const CLI::App& command, PteArguments& arguments) {
 void add_changes(CLI::App& command, PteArguments& arguments) {
   add_list(command, "--drop-method", "METHOD", arguments.changes.drop_methods,
            "Leave out this method and its data");
-  command.add_flag("--strip-stack-traces", arguments.changes.drop_stack_traces,
-                   "Leave out the stack traces of the instructions");
-  auto* to = add_option(command, "--constants-to", "WEIGHTS.ptd", arguments.constants_to,
-                        "Move constants and named data out into this file");
+  add_flag(command, "--strip-stack-traces", arguments.changes.drop_stack_traces,
+           "Leave out the stack traces of the instructions");
+  const Option to = add_option(command, "--constants-to", "WEIGHTS.ptd", arguments.constants_to,
+                               "Move constants and named data out into this file");
   add_option(command, "--keys", "KEYS.json", arguments.keys,
              "Name moved constants by this JSON map from SHA-256 or number to key")
-      ->needs(to);
-  add_split_option(command, arguments.split_max_size)->needs(to);
+      .needs(to);
+  add_split_option(command, arguments.split_max_size).needs(to);
   add_list(command, "--constants-from", "WEIGHTS.ptd", arguments.constants_from,
            "Move them in from this file; the first of several shards stands for all")
-      ->excludes(to);
+      .excludes(to);
   add_partial_option(command, arguments.partial);
   add_metadata_option(command, arguments.metadata);
 }
@@ -145,7 +128,7 @@ void add_pte_command(CLI::App& app, ChosenCommand& chosen) {
       app, chosen, "pte", "Write a program from JSON, or rewrite one with another layout or other content",
       pte_command, check_pte);
   ProgramPlanOptions& options = arguments.options;
-  command.add_option("FILE", arguments.file, "A program (.pte), or its description in JSON")->required();
+  add_argument(command, "FILE", arguments.file, "A program (.pte), or its description in JSON").required();
   add_output_path(command, arguments, "The program", "OUT.pte");
   add_alignment(command, "--segment-alignment", options.segment_alignment,
                 "Begin segments at multiples of this size, such as 4K");
@@ -155,8 +138,8 @@ void add_pte_command(CLI::App& app, ChosenCommand& chosen) {
                 "Begin data of delegates at such multiples in the flatbuffer");
   add_choice(command, "--delegates", kDelegatePlaces, arguments.delegates,
              "Put data of delegates into the flatbuffer or into segments");
-  command.add_flag("--strict-alignment", options.strict_alignment,
-                   "Keep both in segments too, where ExecuTorch does not");
+  add_flag(command, "--strict-alignment", options.strict_alignment,
+           "Keep both in segments too, where ExecuTorch does not");
   add_as_of(command, options.as_of);
   add_flatbuffers(command, options.vtables);
   add_changes(command, arguments);

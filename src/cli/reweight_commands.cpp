@@ -4,16 +4,13 @@
 // etstream reweight MODEL.pte [WEIGHTS.ptd...] --was CHECKPOINT... --now CHECKPOINT... -o OUT.pte
 //     [--weights-to OUT.ptd...]
 #include <cstddef>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "cli/output.h"
-#include "cli/plan_report.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/checkpoint.h"
@@ -54,7 +51,7 @@ Result<void> explain_command(const ExplainArguments& arguments, ChosenCommand& c
                   open_joined_checkpoint(arguments.checkpoint, {.partial = arguments.partial}));
   ETSTREAM_ASSIGN(const WeightOrigins origins, explain(program.program, program.files(), checkpoint));
   if (arguments.json) {
-    nlohmann::ordered_json report = {{"file", arguments.program}, {"by", arguments.checkpoint}};
+    Json report = {{"file", arguments.program}, {"by", arguments.checkpoint}};
     report.update(origins_to_json(origins));
     print_json(report);
   } else {
@@ -82,32 +79,21 @@ Result<void> reweight_command(const ReweightArguments& arguments) {
                   open_joined_checkpoint(arguments.now, {.partial = arguments.partial}));
   ETSTREAM_ASSIGN(const ReweightingPlan planned,
                   plan(Reweighting{&program.program, program.files(), &was, &now, warn}));
-  // Weights come first: a program must not be there before its weights.
   std::vector<Output> outputs;
+  Json report;
   for (std::size_t i = 0; i < planned.weights.size(); ++i) {
-    outputs.push_back({&planned.weights[i], is_left_out ? "" : arguments.weights_to[i]});
+    const std::string path = is_left_out ? "" : arguments.weights_to[i];
+    outputs.push_back({&planned.weights[i], path});
+    report.push_back({{"output", path}, {"size", planned.weights[i].size}});
   }
-  if (arguments.dry_run) return show_plan(planned.program, arguments, outputs);
-  outputs.push_back({&planned.program, arguments.output});
-  ETSTREAM_TRY(write_outputs(outputs, arguments));
-  if (arguments.json) {
-    nlohmann::ordered_json report = {{"output", arguments.output}, {"size", planned.program.size}};
-    report["payloads"] = planned.replaced;
-    for (const Output& output : std::span(outputs).first(planned.weights.size())) {
-      report["weights"].push_back({{"output", output.path}, {"size", output.plan->size}});
-    }
-    print_json(report);
-    return {};
-  }
-  say_sizes(outputs);
-  return {};
+  return show_or_write(planned.program, outputs, arguments,
+                       {{"payloads", planned.replaced}, {"weights", report}});
 }
 
 void add_program(CLI::App& command, ProgramArguments& arguments, const std::string& program) {
-  command.add_option("PROGRAM", arguments.program, program)->required();
-  command.add_option(
-      "WEIGHTS", arguments.weights,
-      "The tensor data files (.ptd) that it runs with; the first of several shards stands for all");
+  add_argument(command, "PROGRAM", arguments.program, program).required();
+  add_argument(command, "WEIGHTS", arguments.weights,
+               "The tensor data files (.ptd) that it runs with; the first of several shards stands for all");
   add_partial_option(command, arguments.partial);
 }
 
@@ -117,13 +103,13 @@ void add_explain_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<ExplainArguments>(
       app, chosen, "explain",
       "Tell which tensors of a checkpoint the payloads of a program are, and by which steps",
-      [&chosen](const ExplainArguments& given) { return explain_command(given, chosen); });
-  command.footer(
-      "The exit code is 0 if all payloads are explained, 1 if some are not, and 2 after an error.");
+      explain_command);
+  add_footer(command,
+             "The exit code is 0 if all payloads are explained, 1 if some are not, and 2 after an error.");
   add_program(command, arguments, "A program, or a bundle with one (.pte, .bpte)");
   add_list(command, "--by", "CHECKPOINT", arguments.checkpoint,
            "Explain them by this checkpoint: a folder, an index, or a file of weights")
-      ->required();
+      .required();
   add_json(command, arguments.json);
 }
 
@@ -136,8 +122,8 @@ void add_reweight_command(CLI::App& app, ChosenCommand& chosen) {
       });
   add_program(command, arguments, "A program (.pte)");
   add_list(command, "--was", "CHECKPOINT", arguments.was, "The checkpoint that the program was exported from")
-      ->required();
-  add_list(command, "--now", "CHECKPOINT", arguments.now, "The checkpoint whose weights it gets")->required();
+      .required();
+  add_list(command, "--now", "CHECKPOINT", arguments.now, "The checkpoint whose weights it gets").required();
   add_output_path(command, arguments, "The program", "OUT.pte");
   add_list(command, "--weights-to", "OUT.ptd", arguments.weights_to,
            "Write the tensor data to this file, one for each file of weights, in their order");

@@ -2,16 +2,13 @@
 //
 // etstream share [NAME=]FILE... --weights-to OUT.ptd --out-dir DIR [--fat OUT.fat]
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
 #include "cli/output.h"
-#include "cli/tensor_data_output.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/packed_file.h"
@@ -25,7 +22,7 @@ namespace {
 struct ShareArguments : CommonOptions {
   std::vector<std::string> files;
   std::string weights;
-  std::filesystem::path folder;
+  std::string folder;
   std::string container;
   std::uint32_t alignment = 1;
   std::uint64_t least_size = kDefaultLeastShared;
@@ -81,7 +78,8 @@ std::vector<Output> outputs_of(const SharingPlan& planned, const TensorDataOutpu
                                const ShareArguments& arguments, const std::vector<NamedFile>& files) {
   std::vector<Output> outputs = weights.outputs();
   for (std::size_t i = 0; i < files.size() && !arguments.folder.empty(); ++i) {
-    outputs.push_back({&planned.files.programs[i], (arguments.folder / files[i].output).string()});
+    outputs.push_back(
+        {&planned.files.programs[i], (std::filesystem::path(arguments.folder) / files[i].output).string()});
   }
   if (planned.container) outputs.push_back({&*planned.container, arguments.container});
   return outputs;
@@ -96,9 +94,7 @@ Result<void> write_files(const SharingPlan& planned, const TensorDataOutput& wei
                       arguments.dry_run ? "" : "; --dry-run tells what they have");
   }
   const auto outputs = outputs_of(planned, weights, arguments, files);
-  const std::string folder = arguments.folder.string();
-  return arguments.dry_run ? check_outputs(outputs, arguments, folder)
-                           : write_outputs(outputs, arguments, folder);
+  return write_outputs(outputs, arguments, arguments.folder);
 }
 
 void print_report(const SharingPlan& planned, const TensorDataOutput& weights,
@@ -113,9 +109,9 @@ void print_report(const SharingPlan& planned, const TensorDataOutput& weights,
     if (weights.is_split) print_shards(weights);
     return;
   }
-  nlohmann::ordered_json report = sharing_to_json(before, planned.files);
-  if (weights.is_split) report["shards"] = shards_to_json(weights);
-  if (planned.container) report["fat"] = {{"size", planned.container->size}};
+  Json report = sharing_to_json(before, planned.files);
+  if (weights.is_split) report.add("shards", shards_to_json(weights));
+  if (planned.container) report.add("fat", {{"size", planned.container->size}});
   print_json(report);
 }
 
@@ -135,14 +131,14 @@ Result<void> share_command(const ShareArguments& arguments) {
 }
 
 void check_share(const CLI::App&, const ShareArguments& arguments) {
-  if (!arguments.dry_run && arguments.weights.empty()) throw CLI::RequiredError("--weights-to");
+  if (!arguments.dry_run && arguments.weights.empty()) refuse_without("--weights-to");
   for (const std::string& path : {arguments.weights, arguments.container}) {
     if (is_standard_output(path)) {
-      throw CLI::ValidationError("--weights-to and --fat are files: the report goes to standard output");
+      refuse("--weights-to and --fat are files: the report goes to standard output");
     }
   }
   if (!arguments.dry_run && arguments.folder.empty() && arguments.container.empty()) {
-    throw CLI::RequiredError("--out-dir or --fat");
+    refuse_without("--out-dir or --fat");
   }
 }
 
@@ -152,21 +148,19 @@ void add_share_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<ShareArguments>(
       app, chosen, "share", "Move the weights that programs have in common into one tensor data file",
       share_command, check_share);
-  command
-      .add_option("FILE", arguments.files,
-                  "Two or more programs (.pte) of one model: FILE, or NAME=FILE for another name than that "
-                  "of the file without its ending")
-      ->type_name("[NAME=]FILE")
-      ->required()
-      ->expected(2, -1);
+  add_argument(command, "FILE", arguments.files,
+               "Two or more programs (.pte) of one model: FILE, or NAME=FILE for another name than that "
+               "of the file without its ending")
+      .required()
+      .expected(2, -1);
   add_option(command, "--weights-to", "OUT.ptd", arguments.weights,
              "Write the weights that they have in common to this file");
   add_option(command, "--out-dir", kFolder, arguments.folder,
              "Write the programs to this folder, as NAME.pte or under their own names; it is made if it is "
              "not there");
-  auto* fat = add_option(command, "--fat", "OUT.fat", arguments.container,
-                         "Also pack the programs into this fat container, by name");
-  add_payload_alignment(command, arguments.alignment)->needs(fat);
+  const Option fat = add_option(command, "--fat", "OUT.fat", arguments.container,
+                                "Also pack the programs into this fat container, by name");
+  add_payload_alignment(command, arguments.alignment).needs(fat);
   add_size(command, "--least-size", arguments.least_size,
            "Leave data of fewer bytes where it is; the default is 512");
   add_split_option(command, arguments.split_max_size);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Functions for the terminal and for signals.
+// The terminal: its signals, and a progress bar.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <string>
 
 namespace etstream::cli {
@@ -41,5 +43,25 @@ void let_writes_fail();
 /// Opens standard input, output and error if the parent closed them, on something that can't be read or
 /// written. Otherwise the next file to be opened would take their place, and be written to.
 void occupy_standard_descriptors();
+
+class ProgressBar {
+ public:
+  ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+  /// Wipes the bar away.
+  ~ProgressBar();
+
+  /// Shows the bytes done and in all. May be called at any rate.
+  void show(std::uint64_t done, std::uint64_t total);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const bool enabled_;
+  const Clock::time_point start_ = Clock::now();
+  Clock::time_point last_shown_ = start_;
+  bool visible_ = false;
+};
 
 }  // namespace etstream::cli

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
 #include <variant>
@@ -18,7 +17,7 @@
 
 namespace etstream {
 
-// These functions turn the items of lists into JSON. nlohmann-json finds them by their arguments, so they are
+// These functions turn the items of lists into JSON. Json finds them by their arguments, so they are
 // in no namespace of their own.
 static void to_json(Json& out, const FilePart& part) {
   out = {{"name", part.name}, {"offset", part.offset}, {"size", part.size}, {"alignment", part.alignment}};
@@ -39,31 +38,28 @@ static void to_json(Json& out, const BundledProgramFile::Suite& suite) {
 static void to_json(Json& out, const NamedTensorData& entry) {
   out = {{"key", entry.key}};
   if (entry.layout) {
-    out["dtype"] = name_of(entry.layout->scalar_type);
-    out["sizes"] = entry.layout->sizes;
-    out["dim_order"] = entry.layout->dim_order;
+    out.update({{"dtype", name_of(entry.layout->scalar_type)},
+                {"sizes", entry.layout->sizes},
+                {"dim_order", entry.layout->dim_order}});
   }
-  out["segment"] = entry.segment;
-  out["offset"] = entry.offset;
-  out["size"] = entry.data.size();
+  out.update({{"segment", entry.segment}, {"offset", entry.offset}, {"size", entry.data.size()}});
 }
 
 static void to_json(Json& out, const NamedDataInfo& info) {
-  out = {{"key", info.key}};
-  if (!info.name.empty()) out["name"] = info.name;
-  if (info.offset) out["offset"] = *info.offset;
-  out["size"] = info.size;
-  out["asked_by"] = info.asked_by;
+  out = {{"key", info.key},
+         {"name", unless_empty(info.name)},
+         {"offset", info.offset},
+         {"size", info.size},
+         {"asked_by", info.asked_by}};
 }
 
 static void to_json(Json& out, const PayloadPart& part) {
-  out = {{"name", part.name}, {"offset", part.offset}, {"size", part.size}};
-  if (!part.key.empty()) out["key"] = part.key;
+  out = {{"name", part.name}, {"offset", part.offset}, {"size", part.size}, {"key", unless_empty(part.key)}};
 }
 
 static void to_json(Json& out, const PayloadFact& fact) {
   out = {{"name", fact.name}};
-  std::visit([&](const auto& value) { out["value"] = value; }, fact.value);
+  std::visit([&](const auto& value) { out.add("value", value); }, fact.value);
 }
 
 static void to_json(Json& out, const DelegatePayload& payload) {
@@ -72,10 +68,10 @@ static void to_json(Json& out, const DelegatePayload& payload) {
          {"backend", payload.backend},
          {"size", payload.data.size()}};
   if (payload.format.empty()) return;
-  out["format"] = payload.format;
-  out["keys"] = payload.keys;
-  out["parts"] = payload.parts;
-  out["facts"] = payload.facts;
+  out.update({{"format", payload.format},
+              {"keys", payload.keys},
+              {"parts", payload.parts},
+              {"facts", payload.facts}});
 }
 
 static void to_json(Json& out, const ProgramBytes::Segment& segment) {
@@ -131,13 +127,13 @@ static void to_json(Json& out, const Duplicates& group) {
 /// Turns a content into the page's form, [kind, parent, offset, size, name, detail, others], without empty
 /// parts at the end: a file may have a hundred thousand contents.
 static void to_json(Json& out, const FileContent& each) {
-  out = {static_cast<int>(each.kind), each.parent, each.offset, each.size};
+  out = Json::list(static_cast<int>(each.kind), each.parent, each.offset, each.size);
   if (!each.name.empty()) out.push_back(each.name);
   if (!each.detail.empty() || each.others != 0) out.push_back(each.detail);
   if (each.others != 0) out.push_back(each.others);
 }
 
-static void to_json(Json& out, const CodedSizes::One& one) { out = {one.content, one.size}; }
+static void to_json(Json& out, const CodedSizes::One& one) { out = Json::list(one.content, one.size); }
 
 static void to_json(Json& out, const CodedSizes& coded) {
   out = {{"looked_at", coded.looked_at},
@@ -155,49 +151,62 @@ std::vector<std::string> described(const std::vector<ValueInfo>& values) {
 
 Json inspection_to_json(const std::string& file, const FileInspection& found, bool duplicates,
                         TermWords words) {
+  Json parts = Json::list();
+  for (const FilePart& part : found.parts) {
+    Json one = part;
+    if (!found.files.empty()) one.add("file", part.file);
+    parts.push_back(one);
+  }
   Json out = {{"file", file},
               {"format", name_of(found.format)},
               {"size", found.size},
               {"version", found.version},
               {"metadata_size", found.metadata_size},
               {"bytes_read", found.bytes_read},
-              {"parts", found.parts},
+              {"parts", parts},
               {"methods", std::vector<MethodInfo>(found.methods.begin(), found.methods.end())},
-              {"suites", found.suites}};
-  if (found.memory_alignment) out["memory_alignment"] = *found.memory_alignment;
-  if (!found.files.empty()) {
-    out["files"] = found.files;
-    for (std::size_t i = 0; i < found.parts.size(); ++i) out["parts"][i]["file"] = found.parts[i].file;
-  }
+              {"suites", found.suites},
+              {"memory_alignment", found.memory_alignment},
+              {"files", unless_empty(found.files)}};
   if (const auto& update = found.update) {
-    out["update"] = {{"base_size", update->base_size},
-                     {"base_hash", hex(update->base_hash)},
-                     {"original_size", update->original_size},
-                     {"original_hash", hex(update->content_hash)},
-                     {"changed_size", update->changed_size}};
+    out.add("update", {{"base_size", update->base_size},
+                       {"base_hash", hex(update->base_hash)},
+                       {"original_size", update->original_size},
+                       {"original_hash", hex(update->content_hash)},
+                       {"changed_size", update->changed_size}});
   }
-  if (!found.notes.empty()) out["notes"] = full_messages(found.notes, words);
-  if (!found.payloads.empty()) out["payloads"] = found.payloads;
-  for (std::size_t i = 0; i < found.payloads.size(); ++i) out["payloads"][i]["number"] = i;
-  for (const auto& [key, value] : found.metadata) out["metadata"].push_back({{"key", key}, {"value", value}});
+  out.add("notes", unless_empty(full_messages(found.notes, words)));
+  Json payloads;
+  for (std::size_t i = 0; i < found.payloads.size(); ++i) {
+    Json payload = found.payloads[i];
+    payload.add("number", i);
+    payloads.push_back(payload);
+  }
+  out.add("payloads", payloads);
+  Json metadata;
+  for (const auto& [key, value] : found.metadata) metadata.push_back({{"key", key}, {"value", value}});
+  out.add("metadata", metadata);
   if (found.program) {
-    out["program"] = *found.program;
-    out["program"]["methods"] = found.methods;
+    Json program = *found.program;
+    program.add("methods", found.methods);
+    out.add("program", program);
   }
-  if (!found.named_data.empty()) out["named_data"] = found.named_data;
-  for (std::size_t i = 0; i < found.named_data.size(); ++i) {
-    const auto name = found.names.find(found.named_data[i].key);
-    if (name != found.names.end()) out["named_data"][i]["name"] = name->second;
+  Json named_data;
+  for (const NamedTensorData& data : found.named_data) {
+    Json one = data;
+    const auto name = found.names.find(data.key);
+    if (name != found.names.end()) one.add("name", name->second);
+    named_data.push_back(one);
   }
-  if (!found.program_data.empty()) out["named_data"] = found.program_data;
-  if (duplicates) out["duplicates"] = found.duplicates;
+  out.add("named_data", found.program_data.empty() ? named_data : Json(found.program_data));
+  if (duplicates) out.add("duplicates", found.duplicates);
   return out;
 }
 
 namespace {
 
 Json kinds_to_json() {
-  Json out = Json::array();
+  Json out = Json::list();
   for (int kind = 0; kind <= static_cast<int>(ContentKind::kOther); ++kind) {
     out.push_back(name_of(static_cast<ContentKind>(kind)));
   }
@@ -208,11 +217,11 @@ Json kinds_to_json() {
 Json groups_to_json(const std::vector<Duplicates>& groups, const std::vector<FileContent>& contents) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> places;
   for (std::uint32_t i = 1; i < contents.size(); ++i) places[{contents[i].offset, contents[i].size}] = i;
-  Json out = Json::array();
+  Json out = Json::list();
   for (const Duplicates& group : groups) {
-    Json found = Json::array();
+    Json found = Json::list();
     for (const std::uint64_t offset : group.offsets) found.push_back(places.at({offset, group.size}));
-    out.push_back({{"size", group.size}, {"wasted", group.wasted()}, {"contents", std::move(found)}});
+    out.push_back({{"size", group.size}, {"wasted", group.wasted()}, {"contents", found}});
   }
   return out;
 }
@@ -269,7 +278,7 @@ Result<FilePlan> plan_inspect_page(const ByteSource& file, const std::string& na
                      {"duplicates", groups_to_json(found.duplicates, found.contents)},
                      {"coded", coded},
                      {"findings", findings_to_json(findings, words)}};
-  const std::string page = filled_page(kInspectPage, json_text(data, -1));
+  const std::string page = filled_page(kInspectPage, data.text());
   const std::span bytes = std::as_bytes(std::span(page));
   return plan_copy(ByteSource::owned({bytes.begin(), bytes.end()}), "page");
 }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Output for people on a terminal. All of it is printed here, so that no name, path or message from a file
-// can control the terminal.
+// Words from and for people: sizes that they write, and output on a terminal. All of it is printed here, so
+// that no name, path or message from a file can control the terminal.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <string_view>
 
 #include "core/base/text.h"
+#include "etstream/result.h"
 
 namespace etstream {
 
@@ -35,5 +38,16 @@ template <class... Arguments>
 void complain(Template<Arguments...> words, const Arguments&... arguments) {
   print_to(stderr, text(words, arguments...));
 }
+
+/// The bounds of the sizes that an option takes, in bytes.
+struct SizeBounds {
+  std::uint64_t least = 0;
+  std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+};
+
+/// Returns the bytes of a size: a whole number and optionally a unit, with or without spaces between them.
+/// Units are powers of 1024, in large or small letters: "4096", "4096B", "4K", "4KB", "4 KiB", up to E.
+/// Error: kInvalidArgument for a size that is invalid or out of bounds, with a suggestion.
+[[nodiscard]] Result<std::uint64_t> parse_size(std::string_view words, SizeBounds bounds = {});
 
 }  // namespace etstream

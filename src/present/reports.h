@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,57 +23,26 @@
 #include "etstream/result.h"
 #include "etstream/shared_weights.h"
 #include "etstream/weight_origins.h"
+#include "present/json.h"
 
 namespace etstream {
 
-using Json = nlohmann::ordered_json;
+// check_reports.cpp
 
-// json_report.cpp
-
-/// Returns the text of JSON. Bytes that are not UTF-8, as a path may have, become U+FFFD. An `indent` of -1
-/// leaves out white space.
-[[nodiscard]] std::string json_text(const Json& report, int indent = 2);
-void print_json(const Json& report);
-/// Returns `page`, one of pages.h, with `json` as its data: one file that needs no other, nor a network.
-/// Texts in `json` stay data, whatever they are.
-[[nodiscard]] std::string filled_page(std::string_view page, std::string_view json);
 /// Returns the messages with their advice in these words.
 [[nodiscard]] std::vector<std::string> full_messages(const std::vector<Finding>& findings, TermWords words);
 /// Returns {"errors": [MESSAGE...], "warnings": [MESSAGE...]}, with advice in these words.
 [[nodiscard]] Json findings_to_json(const Findings& findings, TermWords words);
-
-// budget_report.cpp
-
-/// Returns a budget as docs/command/reports.md describes it. `file` is what the report calls the file.
-[[nodiscard]] Json budget_to_json(const std::string& file, const MemoryBudget& budget);
-/// Prints a budget on standard output.
-void print_budget(const std::string& file, const MemoryBudget& budget);
-/// Returns the sizes of pools as definitions in C.
-[[nodiscard]] std::string budget_to_c(const MemoryBudget& budget);
-
-// origin_report.cpp
-
-/// Prints the origins of payloads on standard output.
-void print_origins(const WeightOrigins& origins);
-/// Returns them as docs/command/weights.md describes it.
-[[nodiscard]] Json origins_to_json(const WeightOrigins& origins);
-
-// diff_report.cpp
-
+/// Returns each run as docs/command/reports.md describes it below "verify".
+[[nodiscard]] Json runs_to_json(const std::vector<MethodRun>& runs);
+/// Prints each run on standard output: a line for its end, with advice in these words and with that option,
+/// and one for each output.
+void print_runs(const std::string& file, const std::vector<MethodRun>& runs, TermWords words,
+                std::string_view tolerance);
 /// Keeps only the differences of content.
 void ignore_layout(FileDiff& found);
 /// `a` and `b` are what the report calls the files.
 [[nodiscard]] Json differences_to_json(const std::string& a, const std::string& b, const FileDiff& found);
-
-// graph_report.cpp
-
-/// Returns the graph in the DOT language: a box for each call, an ellipse for each value that is a tensor or
-/// that a call writes. Lists are drawn as their items.
-[[nodiscard]] std::string graph_to_dot(const ProgramGraph& graph);
-/// Passes the whole graph to `take` as JSON that ends with a line end, in pieces, in order: {"method",
-/// "inputs", "outputs", "memory_sizes", "operators", "delegates", "values", "calls"}; values and calls are
-/// named by their places in these lists.
-void write_graph_json(const ProgramGraph& graph, const std::function<void(std::string_view)>& take);
 
 // inspect_report.cpp
 
@@ -105,9 +73,6 @@ void write_graph_json(const ProgramGraph& graph, const std::function<void(std::s
 [[nodiscard]] std::string profile_page(const std::string& profile, const std::string* before,
                                        const std::vector<std::uint64_t>& limits,
                                        const std::vector<std::string>& verdict);
-
-// profile_text.cpp
-
 /// Prints a profile for people on standard error.
 void print_profile(const Profile& profile);
 /// Says how a command ended that a signal, or the kernel at the limit of its control group, has ended, where
@@ -122,16 +87,29 @@ void print_comparison(const Profile& before, const Profile& after);
 [[nodiscard]] std::string comparison_markdown(const Profile& before, const Profile& after,
                                               const std::vector<std::string>& verdict = {});
 
-// run_report.cpp
+// program_reports.cpp
 
-/// Returns each run as docs/command/reports.md describes it below "verify".
-[[nodiscard]] Json runs_to_json(const std::vector<MethodRun>& runs);
-/// Prints each run on standard output: a line for its end, with advice in these words and with that option,
-/// and one for each output.
-void print_runs(const std::string& file, const std::vector<MethodRun>& runs, TermWords words,
-                std::string_view tolerance);
+/// Returns a budget as docs/command/reports.md describes it. `file` is what the report calls the file.
+[[nodiscard]] Json budget_to_json(const std::string& file, const MemoryBudget& budget);
+/// Prints a budget on standard output.
+void print_budget(const std::string& file, const MemoryBudget& budget);
+/// Returns the sizes of pools as definitions in C.
+[[nodiscard]] std::string budget_to_c(const MemoryBudget& budget);
 
-// sharing_report.cpp
+/// Returns the graph in the DOT language: a box for each call, an ellipse for each value that is a tensor or
+/// that a call writes. Lists are drawn as their items.
+[[nodiscard]] std::string graph_to_dot(const ProgramGraph& graph);
+/// Passes the whole graph to `take` as JSON that ends with a line end, in pieces, in order: {"method",
+/// "inputs", "outputs", "memory_sizes", "operators", "delegates", "values", "calls"}; values and calls are
+/// named by their places in these lists.
+void write_graph_json(const ProgramGraph& graph, const std::function<void(std::string_view)>& take);
+
+// weight_reports.cpp
+
+/// Prints the origins of payloads on standard output.
+void print_origins(const WeightOrigins& origins);
+/// Returns them as docs/command/weights.md describes it.
+[[nodiscard]] Json origins_to_json(const WeightOrigins& origins);
 
 /// A program before it shares weights.
 struct SharingProgram {

@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +17,7 @@
 
 #include "core/base/text.h"
 #include "etstream/writer_version.h"
+#include "present/json.h"
 #include "python/errors.h"
 
 /// Takes strings to Python and back, in place of nanobind/stl/string.h. Strings of the library contain paths,
@@ -78,7 +78,7 @@ using Shape = Annotated<"tuple[int, ...]">;
 
 /// Returns a report as dicts, lists, texts and numbers, as etstream.results takes it. Texts keep bytes that
 /// are not UTF-8.
-[[nodiscard]] Report in_python(const nlohmann::ordered_json& report);
+[[nodiscard]] Report in_python(const Json& report);
 
 /// Returns an iterator over the names in `items`, for a mapping.
 template <class Items>

@@ -5,7 +5,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstddef>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -266,9 +265,9 @@ Report compare_values(nb::handle expected_object, nb::handle actual_object, std:
   });
   MethodRun run;
   run.outputs.push_back(output);
-  Json report = runs_to_json({run}).at(0).at("outputs").at(0);
+  const nb::object report = in_python(runs_to_json({run}))[0]["outputs"][0];
   report["message"] = summary(*output.comparison);
-  return in_python(report);
+  return report;
 }
 
 void bind_tensors(nb::module_& module) {

@@ -21,7 +21,7 @@
 #include "etstream/out_of_core.h"
 #include "etstream/packed_file.h"
 #include "etstream/version.h"
-#include "present/size_text.h"
+#include "present/print.h"
 #include "python/bindings.h"
 #include "python/errors.h"
 #include "python/sources.h"

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <deque>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <tuple>

@@ -4,7 +4,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -142,7 +141,7 @@ ProgramGraph read_graph(const SourceLike& file, const std::string& method) {
 Report graph_report(const SourceLike& file, const std::string& method) {
   std::string json;
   write_graph_json(read_graph(file, method), [&](std::string_view piece) { json += piece; });
-  return in_python(Json::parse(json));
+  return in_python(Json::of_text(json));
 }
 
 std::string graph_as_dot(const SourceLike& file, const std::string& method) {
@@ -188,31 +187,8 @@ Report differences(const SourceLike& a, const SourceLike& b, bool ignore_layout,
 }  // namespace
 
 Report in_python(const Json& report) {
-  using Type = Json::value_t;
-  switch (report.type()) {
-    case Type::object: {
-      nb::dict out;
-      for (const auto& item : report.items()) out[nb::cast(item.key())] = in_python(item.value());
-      return out;
-    }
-    case Type::array: {
-      nb::list out;
-      for (const Json& item : report) out.append(in_python(item));
-      return Report(out);
-    }
-    case Type::string:
-      return Report(nb::cast(report.get_ref<const std::string&>()));
-    case Type::boolean:
-      return Report(nb::cast(report.get<bool>()));
-    case Type::number_unsigned:
-      return Report(nb::cast(report.get<std::uint64_t>()));
-    case Type::number_integer:
-      return Report(nb::cast(report.get<std::int64_t>()));
-    case Type::number_float:
-      return Report(nb::cast(report.get<double>()));
-    default:
-      return Report(nb::none());
-  }
+  const nb::object loads = nb::module_::import_("json").attr("loads");
+  return Report(loads(nb::cast(report.text())));
 }
 
 void bind_reports(nb::module_& module) {

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The help of a subcommand, on one screen of 80 columns.
+// The help of a subcommand, on one screen of 80 columns. Only sources that need CLI11 include this.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "cli/command_line.h"
+#include "etstream/result.h"
 
 namespace etstream::cli {
 
@@ -25,5 +29,19 @@ class HelpPage : public CLI::Formatter {
   [[nodiscard]] std::string make_help(const CLI::App* app, std::string name,
                                       CLI::AppFormatMode mode) const override;
 };
+
+/// A value that the command can't take. It is no CLI::ValidationError, of which CLI11 keeps only the words.
+struct WrongValue : CLI::ParseError {
+  explicit WrongValue(etstream::Error why)
+      : CLI::ParseError("WrongValue", why.message, CLI::ExitCodes::ValidationError), error(std::move(why)) {}
+  etstream::Error error;
+};
+
+[[nodiscard]] std::vector<std::string> subcommand_names(const CLI::App& app);
+/// Makes the error of a wrong command line with the advice "did you mean --cases?"; without it if `meant` is
+/// empty.
+[[nodiscard]] Error did_you_mean(std::string words, const std::string& meant);
+/// Returns the error "there is no subcommand 'verfy'; did you mean verify?", about the subcommands of `app`.
+[[nodiscard]] Error no_subcommand(const CLI::App& app, const std::string& word);
 
 }  // namespace etstream::cli

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
+// etstream run [--spill DIR] [--limit SIZE] [--from SIZE] [--optional] [--report] -- COMMAND...
 // etstream profile [--json F] [--html F] [--fail-above LIMIT]... [--executorch] [--callers]
 //     [--compare BEFORE.json [--markdown F]] -- COMMAND...
 // etstream profile --phase NAME -- COMMAND...
 // etstream profile --compare BEFORE.json AFTER.json [--html F] [--markdown F] [--fail-above LIMIT]...
 //
-// Exit code: the command's; 3 if it took more than --fail-above; if it can't be run, that of `etstream run`.
+// Exit code: the command's; 3 if it took more than --fail-above; see not_run() if it can't be run.
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -13,27 +14,141 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/options.h"
-#include "cli/other_command.h"
+#include "cli/command_line.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
-#include "cli/wrong_command_line.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/input_record.h"
+#include "etstream/out_of_core.h"
 #include "etstream/profile.h"
 #include "present/print.h"
 #include "present/reports.h"
 
 namespace etstream::cli {
+namespace {
+
+/// Adds to the help text the place of the words after "--". Words there without the mark go to `misplaced`.
+void add_other_command(CLI::App& command, std::vector<std::string>& misplaced) {
+  add_argument(command, kOtherCommand, misplaced, "The command and its arguments, after --");
+}
+
+/// Refuses a command line without a command behind "--", or with something before it.
+void require_other_command(const ChosenCommand& chosen, const std::vector<std::string>& misplaced) {
+  if (chosen.command.empty() || !misplaced.empty()) refuse_without(kOtherCommand);
+}
+
+/// Returns the folder with the files that are loaded into other commands. Its place is known from this
+/// command's.
+std::filesystem::path installed_folder() {
+  std::error_code failed;
+  const auto own_program = std::filesystem::read_symlink("/proc/self/exe", failed);
+  return (own_program.parent_path() / ETSTREAM_HEAP_FOLDER).lexically_normal();
+}
+
+/// Returns `error`, the reason why the command can't be run, and sets the exit code as env(1) and similar
+/// commands do: 127 if there is no such command, 126 if it is no program, otherwise 125.
+Error not_run(ChosenCommand& chosen, Error error) {
+  chosen.failed = error.code == ErrorCode::kNotFound ? 127 : error.code == ErrorCode::kIo ? 126 : 125;
+  return error;
+}
+
+/// Records as inputs the files that its arguments name, and those that execvp() may run for it: each of its
+/// name in PATH.
+void add_inputs_of(const std::vector<std::string>& command) {
+  InputRecord* const inputs = InputRecord::current();
+  if (inputs == nullptr) return;
+  const auto add = [&](const std::filesystem::path& file) {
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(file, ignored)) inputs->add(file.string());
+  };
+  for (const std::string& argument : std::span(command).subspan(1)) add(argument);
+  const std::string& program = command.front();
+  if (program.find('/') != std::string::npos) return add(program);
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path != nullptr ? path : "/bin:/usr/bin");
+  // An empty folder is the current one.
+  for (std::string folder; std::getline(folders, folder, ':');) add(std::filesystem::path(folder) / program);
+}
+
+struct RunArguments {
+  std::vector<std::string> misplaced;
+  OutOfCoreOptions options;
+  bool optional = false;
+  bool report = false;
+};
+
+void print_use(const OutOfCoreUse& use, const OutOfCoreOptions& options) {
+  complain("etstream run: {:.1f} s, {} process{}\n", use.seconds, use.processes,
+           use.processes == 1 ? "" : "es");
+  const auto line = [](const char* what, std::uint64_t bytes, const std::string& more) {
+    complain("  {:10} {:>10}{}\n", what, readable_size(bytes), more);
+  };
+  line("anonymous", use.anonymous, "  at most, all processes together");
+  line("resident", use.resident, "  with pages of files, those of the heap among them");
+  line("spilled", use.spilled,
+       text("  in the heap's file at once, at most; {} in all, each of at least {}",
+            counted(use.blocks, "block"), readable_size(options.from)));
+  complain("  {:10} {:>10}  in one process at most\n", "mappings", use.mappings);
+  if (use.paged_out != 0)
+    line("paged out", use.paged_out, text("  over the limit of {}", readable_size(options.limit)));
+  if (use.refused != 0) complain("  no room for {}\n", counted(use.refused, "block"));
+}
+
+Result<void> run_command(RunArguments arguments, ChosenCommand& chosen) {
+  arguments.options.library = (installed_folder() / ETSTREAM_HEAP_LIBRARY).string();
+  bool has_heap = true;
+  if (arguments.optional) {
+    arguments.options.without_heap = [&has_heap](const Error& reason) {
+      has_heap = false;
+      complain("etstream run: {}; the blocks of this command stay in memory\n", one_line(reason.message));
+    };
+  }
+  if (!arguments.report) return not_run(chosen, become_out_of_core(chosen.command, arguments.options));
+  OutOfCoreUse use;
+  const auto end = run_out_of_core(chosen.command, arguments.options, use);
+  if (!end) return not_run(chosen, end.error());
+  if (has_heap) print_use(use, arguments.options);
+  if (end->signal != 0) die_of(end->signal);
+  chosen.done = end->exit_code;
+  return {};
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, ChosenCommand& chosen) {
+  const auto [command, arguments] = add_subcommand<RunArguments>(
+      app, chosen, "run",
+      "Run a command with its large blocks of memory in a file, such as an export larger than memory",
+      run_command, [&chosen](const CLI::App&, const RunArguments& given) {
+        require_other_command(chosen, given.misplaced);
+      });
+  add_other_command(command, arguments.misplaced);
+  OutOfCoreOptions& options = arguments.options;
+  add_option(command, "--spill", kFolder, options.spill_folder,
+             "Put the file, which has no name and ends with the command, in this folder on a disk (default: "
+             "$TMPDIR, or /var/tmp)");
+  add_size(command, "--limit", options.limit,
+           "Keep at most this much of each process's blocks in memory: 4G, 512M; at least 1M",
+           {.least = kLeastOutOfCoreLimit});
+  add_size(command, "--from", options.from,
+           "Put blocks of at least this size in the file, 16K or more (default: 16K)",
+           {.least = kLeastOutOfCoreBlock});
+  add_flag(command, "--optional", arguments.optional,
+           "If blocks can't be in a file, because of the folder or of ulimit -v, -d or -f, run the "
+           "command with its blocks in memory, and say so");
+  add_flag(command, "--report", arguments.report,
+           "At the end, report the command's use of memory on standard error");
+}
+
 namespace {
 
 constexpr int kTookTooMuch = 3;
@@ -275,8 +390,7 @@ Limit read_limit(const std::string& given, bool has_baseline) {
   Limit out{.given = given};
   if (at != std::string::npos) out.phase = given.substr(at + 1);
   if (at != std::string::npos && out.phase.empty()) {
-    throw CLI::ValidationError("--fail-above",
-                               text("expected SIZE or SIZE@PHASE, such as 1G@lower, found {}", quote(given)));
+    refuse(text("--fail-above: expected SIZE or SIZE@PHASE, such as 1G@lower, found {}", quote(given)));
   }
   const std::string size = given.substr(0, at);
   if (size.ends_with('%')) {
@@ -284,52 +398,50 @@ Limit read_limit(const std::string& given, bool has_baseline) {
     const auto read = std::from_chars(size.data(), size.data() + size.size() - 1, percent);
     if (read.ec != std::errc() || read.ptr != size.data() + size.size() - 1 ||
         !(percent >= 0 && percent <= 1e6)) {
-      throw CLI::ValidationError("--fail-above",
-                                 text("expected a percentage such as 5%, found {}", quote(size)));
+      refuse(text("--fail-above: expected a percentage such as 5%, found {}", quote(size)));
     }
     if (!has_baseline) {
-      throw CLI::ValidationError(
-          "--fail-above",
-          text("{} is relative: name the profile that it counts from with --compare", quote(given)));
+      refuse(text("--fail-above: {} is relative: name the profile that it counts from with --compare",
+                  quote(given)));
     }
     out.percent = percent;
     return out;
   }
   const auto bytes = parse_size(size);
-  if (!bytes) throw WrongValue(about(bytes.error(), "--fail-above"));
+  if (!bytes) refuse(about(bytes.error(), "--fail-above"));
   out.bytes = *bytes;
   return out;
 }
 
 void check_profile(const ChosenCommand& chosen, ProfileArguments& arguments) {
-  const auto refuse = [](bool is_given, const char* option, const char* reason) {
-    if (is_given) throw CLI::ValidationError(option, reason);
+  const auto refuse_if = [](bool is_given, const char* option, const char* reason) {
+    if (is_given) refuse(text("{}: {}", option, reason));
   };
   for (const std::string& given : arguments.fail_above) {
     arguments.limits.push_back(read_limit(given, !arguments.compare.empty()));
   }
-  refuse(!arguments.markdown.empty() && arguments.compare.empty(), "--markdown", "needs --compare");
+  refuse_if(!arguments.markdown.empty() && arguments.compare.empty(), "--markdown", "needs --compare");
   if (arguments.compare.size() == 2) {
     const char* const no_run = "two profiles are compared, and no command is run";
-    refuse(!chosen.command.empty(), "--compare", "takes one profile with a command, two without");
-    refuse(!arguments.json.empty(), "--json", no_run);
-    refuse(!arguments.phase.empty(), "--phase", no_run);
-    refuse(arguments.callers, "--callers", no_run);
-    refuse(arguments.executorch, "--executorch", no_run);
+    refuse_if(!chosen.command.empty(), "--compare", "takes one profile with a command, two without");
+    refuse_if(!arguments.json.empty(), "--json", no_run);
+    refuse_if(!arguments.phase.empty(), "--phase", no_run);
+    refuse_if(arguments.callers, "--callers", no_run);
+    refuse_if(arguments.executorch, "--executorch", no_run);
     return;
   }
   require_other_command(chosen, arguments.misplaced);
   const char* const mixed = "standard output is the command's: name a file";
-  refuse(is_standard_output(arguments.json), "--json", mixed);
-  refuse(is_standard_output(arguments.html), "--html", mixed);
-  refuse(is_standard_output(arguments.markdown), "--markdown", mixed);
+  refuse_if(is_standard_output(arguments.json), "--json", mixed);
+  refuse_if(is_standard_output(arguments.html), "--html", mixed);
+  refuse_if(is_standard_output(arguments.markdown), "--markdown", mixed);
   if (arguments.phase.empty()) return;
   const char* const of_whole = "the `etstream profile` around this one reports";
-  refuse(!arguments.json.empty(), "--json", of_whole);
-  refuse(!arguments.html.empty(), "--html", of_whole);
-  refuse(!arguments.fail_above.empty(), "--fail-above", of_whole);
-  refuse(!arguments.compare.empty(), "--compare", of_whole);
-  refuse(arguments.callers, "--callers", of_whole);
+  refuse_if(!arguments.json.empty(), "--json", of_whole);
+  refuse_if(!arguments.html.empty(), "--html", of_whole);
+  refuse_if(!arguments.fail_above.empty(), "--fail-above", of_whole);
+  refuse_if(!arguments.compare.empty(), "--compare", of_whole);
+  refuse_if(arguments.callers, "--callers", of_whole);
 }
 
 }  // namespace
@@ -337,8 +449,7 @@ void check_profile(const ChosenCommand& chosen, ProfileArguments& arguments) {
 void add_profile_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<ProfileArguments>(
       app, chosen, "profile",
-      "Run a command and report its use of memory: by phase, by process, and over time",
-      [&chosen](const ProfileArguments& given) { return profile_command(given, chosen); },
+      "Run a command and report its use of memory: by phase, by process, and over time", profile_command,
       [&chosen](const CLI::App&, ProfileArguments& given) { check_profile(chosen, given); });
   add_other_command(command, arguments.misplaced);
   add_option(command, "--json", "OUT.json", arguments.json, "Write all measurements to this file");
@@ -349,16 +460,16 @@ void add_profile_command(CLI::App& app, ChosenCommand& chosen) {
            "Exit with 3 if the command used more anonymous memory than this, such as 1G, or if a phase of "
            "this name did, such as 1G@lower; or more by this part than the profile of --compare, such as 5% "
            "or 5%@lower");
-  command.add_flag("--executorch", arguments.executorch,
-                   "In Python, make ExecuTorch's own steps phases: export, lowering, each backend's "
-                   "preprocess, emission, serialization");
-  command.add_flag("--callers", arguments.callers,
-                   "Also tell what Python was doing when it used more memory than ever before");
+  add_flag(command, "--executorch", arguments.executorch,
+           "In Python, make ExecuTorch's own steps phases: export, lowering, each backend's "
+           "preprocess, emission, serialization");
+  add_flag(command, "--callers", arguments.callers,
+           "Also tell what Python was doing when it used more memory than ever before");
   add_option(command, "--phase", "NAME", arguments.phase,
              "Make the command a phase of the `etstream profile` around this one, and report nothing");
   add_option(command, "--compare", "BEFORE.json [AFTER.json]", arguments.compare,
              "Compare the command with an earlier profile; or two profiles, and run nothing")
-      ->expected(1, 2);
+      .expected(1, 2);
   add_option(command, "--markdown", "OUT.md", arguments.markdown,
              "Append the comparison as a table, for a pull request");
 }

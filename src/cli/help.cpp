@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "cli/help_page.h"
+//
+// etstream help [SUBCOMMAND]...
+#include "cli/help.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "cli/options.h"
+#include "cli/command_line.h"
+#include "cli/words.h"
 #include "core/base/text.h"
+#include "present/print.h"
 
 namespace etstream::cli {
 namespace {
@@ -78,7 +83,7 @@ std::string row(const std::string& name, const std::string& description) {
 }
 
 std::string name_of(const CLI::Option& option) {
-  return CLI::detail::join(names_of(option), ", ") + (option.nonpositional() ? " " : "") + value_of(option);
+  return joined(names_of(option), ", ") + (option.nonpositional() ? " " : "") + value_of(option);
 }
 
 /// Returns the command with what it needs: "etstream bundle MODEL --cases CASES.json [OPTION]..."
@@ -131,6 +136,22 @@ std::vector<std::string> common_names(const CLI::App& app) {
   return out;
 }
 
+std::vector<std::string> subcommand_names(const CLI::App& app) {
+  std::vector<std::string> out;
+  for (const CLI::App* command : app.get_subcommands({})) out.push_back(command->get_name());
+  return out;
+}
+
+Error did_you_mean(std::string words, const std::string& meant) {
+  Error out{ErrorCode::kInvalidArgument, std::move(words)};
+  if (!meant.empty()) out.advice = {text("did you mean {}?", meant)};
+  return out;
+}
+
+Error no_subcommand(const CLI::App& app, const std::string& word) {
+  return did_you_mean(text("there is no subcommand {}", quote(word)), nearest(word, subcommand_names(app)));
+}
+
 std::string HelpPage::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode /*mode*/) const {
   if (app->get_parent() == nullptr) return help_of_all(*app);
   std::string out = filled(app->get_description() + ".", 0, 0) + "\n";
@@ -145,10 +166,50 @@ std::string HelpPage::make_help(const CLI::App* app, std::string name, CLI::AppF
   for (const CLI::Option* option : app->get_options()) {
     if (!is_help(*option) && !is_common(*option)) out += row(name_of(*option), option->get_description());
   }
-  const std::string common = CLI::detail::join(common_names(*app), " ");
+  const std::string common = joined(common_names(*app), " ");
   if (!common.empty()) out += "\nCommon options, which etstream help describes:" + filled(common, 46, 2);
   if (!app->get_footer().empty()) out += "\n" + filled(app->get_footer(), 0, 0);
   return out;
+}
+
+namespace {
+
+struct HelpArguments {
+  std::vector<std::string> names;
+};
+
+/// Returns the subcommand that the names lead to from `app`. Throws WrongValue if there is none.
+const CLI::App& named(const CLI::App& app, const HelpArguments& arguments) {
+  const CLI::App* out = &app;
+  for (const std::string& name : arguments.names) {
+    const auto found =
+        out->get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
+    if (found.empty()) refuse(no_subcommand(*out, name));
+    out = found.front();
+  }
+  return *out;
+}
+
+/// Prints the help of `app`. A subcommand's help() can't do this: it prints the help of the chosen
+/// subcommand, which is this one.
+void print_help(const CLI::App& app, const HelpArguments& arguments) {
+  std::string name = app.get_name();
+  for (const std::string& each : arguments.names) name += " " + each;
+  print_to(stdout, app.get_formatter()->make_help(&named(app, arguments), name, CLI::AppFormatMode::Normal));
+}
+
+}  // namespace
+
+void add_help_command(CLI::App& app, ChosenCommand& chosen) {
+  const auto [command, arguments] = add_subcommand<HelpArguments>(
+      app, chosen, "help", "Show the use of a subcommand, or list all subcommands",
+      [&app](const HelpArguments& given) -> Result<void> {
+        print_help(app, given);
+        return {};
+      },
+      [&app](const CLI::App&, const HelpArguments& given) { static_cast<void>(named(app, given)); });
+  add_argument(command, kSubcommand, arguments.names,
+               "A subcommand, such as bundle, or fat pack; none for all");
 }
 
 }  // namespace etstream::cli

@@ -1,18 +1,73 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "present/reports.h"
-
+//
+// The reports of weights: the tensors that the payloads of a program are made of, and what programs share.
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "core/base/text.h"
 #include "present/print.h"
+#include "present/reports.h"
 
 namespace etstream {
+namespace {
+
+std::string origin_text(const PayloadOrigin& origin) {
+  if (origin.tensors.empty()) {
+    if (!origin.constant.empty()) return text("no weights: {}", printable(origin.constant));
+    if (origin.nearest.empty()) return "not explained";
+    return text("not explained; tensors of as many elements, the nearest first: {}",
+                names_text(origin.nearest));
+  }
+  std::string out;
+  for (const TensorOrigin& tensor : origin.tensors) {
+    out += (out.empty() ? "" : "; then ") + quote(tensor.tensor);
+    for (const std::string& step : tensor.steps) out += ", " + step;
+  }
+  if (!origin.equals.empty()) out += text("; or the equal {}", names_text(origin.equals));
+  if (!origin.constant.empty()) out += text("; or no weights: {}", printable(origin.constant));
+  return out;
+}
+
+}  // namespace
+
+void print_origins(const WeightOrigins& origins) {
+  std::size_t explained = 0;
+  for (const PayloadOrigin& each : origins.payloads) {
+    if (each.is_explained()) ++explained;
+    say("{:14}  {}{}{}\n{:16}{}\n", each.data.size(), printable(each.label), each.type.empty() ? "" : ", ",
+        each.type, "", origin_text(each));
+  }
+  say("{} of {} explained", explained, counted(origins.payloads.size(), "payload"));
+  if (!origins.unused.empty()) {
+    say("; {} of the checkpoint not found: {}", counted(origins.unused.size(), "tensor"),
+        names_text(origins.unused));
+  }
+  say("\n");
+}
+
+// Json finds these by their arguments, so they are in no namespace of their own.
+static void to_json(Json& out, const TensorOrigin& tensor) {
+  out = ETSTREAM_MEMBERS(tensor.tensor, tensor.steps);
+}
+
+static void to_json(Json& out, const PayloadOrigin& each) {
+  out = ETSTREAM_MEMBERS(each.label, each.name, each.file, each.offset, each.data.size(), each.type);
+  out.update({{"explained", each.is_explained()},
+              {"tensors", each.tensors},
+              {"equals", each.equals},
+              {"constant", unless_empty(each.constant)},
+              {"nearest", each.is_explained() ? Json() : Json(each.nearest)}});
+}
+
+Json origins_to_json(const WeightOrigins& origins) {
+  return {{"explained", origins.are_explained()}, {"payloads", origins.payloads}, {"unused", origins.unused}};
+}
+
 namespace {
 
 /// The most items of a list that are printed; --json has all.
@@ -114,20 +169,20 @@ void print_sharing(const std::vector<SharingProgram>& before, const SharedWeight
 }
 
 Json sharing_to_json(const std::vector<SharingProgram>& before, const SharedWeightsPlan& plan) {
-  Json programs = Json::array();
+  Json programs = Json::list();
   for (std::size_t i = 0; i < before.size(); ++i) {
     programs.push_back(
         {{"name", before[i].name}, {"size_before", before[i].size}, {"size_after", plan.programs[i].size}});
   }
-  Json shared = Json::array();
-  Json kept = Json::array();
+  Json shared = Json::list();
+  Json kept = Json::list();
   std::size_t keys = 0;
   for (const ProgramData& data : plan.data) {
     keys += data.keys.size();
     if (!data.keys.empty()) {
-      Json names = Json::array();
+      Json names = Json::list();
       for (const std::uint32_t program : sharers(data)) names.push_back(before[program].name);
-      shared.push_back({{"size", data.size}, {"programs", std::move(names)}, {"keys", data.keys}});
+      shared.push_back({{"size", data.size}, {"programs", names}, {"keys", data.keys}});
     }
     for (const ProgramData::Use& use : data.uses) {
       if (!use.kept) continue;
@@ -137,13 +192,17 @@ Json sharing_to_json(const std::vector<SharingProgram>& before, const SharedWeig
                       {"reason", kWordsOfKept.at(static_cast<std::size_t>(*use.kept))}});
     }
   }
-  Json renamed = Json::array();
+  Json renamed = Json::list();
   for (const RenamedKey& each : plan.renamed) {
     renamed.push_back({{"program", before[each.program].name}, {"name", each.name}, {"key", each.key}});
   }
-  Json out = {{"size_before", sum_of(before)}, {"size_after", plan.size()}, {"programs", std::move(programs)},
-              {"shared", std::move(shared)},   {"kept", std::move(kept)},   {"renamed", std::move(renamed)}};
-  if (plan.weights) out["weights"] = {{"size", plan.weights->size}, {"keys", keys}};
+  Json out = {{"size_before", sum_of(before)},
+              {"size_after", plan.size()},
+              {"programs", programs},
+              {"shared", shared},
+              {"kept", kept},
+              {"renamed", renamed}};
+  if (plan.weights) out.add("weights", {{"size", plan.weights->size}, {"keys", keys}});
   return out;
 }
 

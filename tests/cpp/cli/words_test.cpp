@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "cli/nearest.h"
+#include "cli/words.h"
 
 #include <doctest/doctest.h>
 
 #include <string>
 #include <vector>
 
-namespace etstream::nearest_test {
+namespace etstream::words_test {
 namespace {
 
 using cli::nearest;
@@ -45,4 +45,4 @@ TEST_CASE("a word that is like no name means none") {
 }
 
 }  // namespace
-}  // namespace etstream::nearest_test
+}  // namespace etstream::words_test

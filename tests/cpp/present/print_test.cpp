@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "present/size_text.h"
+#include "present/print.h"
 
 #include <doctest/doctest.h>
 
 #include <limits>
 #include <string>
 
-namespace etstream::size_text_test {
+namespace etstream::print_test {
 namespace {
 
 constexpr std::uint64_t kLargest = std::numeric_limits<std::uint64_t>::max();
@@ -69,4 +69,4 @@ TEST_CASE("a number without a unit that is too small is said to be bytes") {
 }
 
 }  // namespace
-}  // namespace etstream::size_text_test
+}  // namespace etstream::print_test

@@ -9,7 +9,7 @@
 #include "present/reports.h"
 #include "printed.h"
 
-namespace etstream::profile_text_test {
+namespace etstream::profile_report_test {
 namespace {
 
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
@@ -287,4 +287,4 @@ export                                 40.0 MiB   10.0 MiB   -30.0 MiB       1.5
 }
 
 }  // namespace
-}  // namespace etstream::profile_text_test
+}  // namespace etstream::profile_report_test

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <doctest/doctest.h>
 
+#include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "etstream/memory_budget.h"
 #include "etstream/program_graph.h"
 #include "present/reports.h"
+#include "printed.h"
 #include "runtime_checks/one_call_program.h"
 
-namespace etstream::graph_report_test {
+namespace etstream::program_reports_test {
 namespace {
 
 using namespace one_call;  // NOLINT: the index of each value
@@ -25,11 +28,13 @@ ProgramGraph graph_of(const Spoil& change) {
   return *std::move(graph);
 }
 
-Json json_of(const ProgramGraph& graph) {
+using Parsed = nlohmann::ordered_json;
+
+Parsed json_of(const ProgramGraph& graph) {
   std::string out;
   write_graph_json(graph, [&](std::string_view piece) { out += piece; });
-  Json found = Json::parse(out);
-  CHECK(out == json_text(found) + "\n");
+  Parsed found = Parsed::parse(out);
+  CHECK(out == found.dump(2) + "\n");
   return found;
 }
 
@@ -50,7 +55,7 @@ TEST_CASE("a list is drawn as its items, each once and without those that are ab
   CHECK(count(dot, "c0 -> v3") == 1);
   CHECK(count(dot, "v7 -> ") == 0);
   CHECK(count(dot, "v7 [") == 0);
-  CHECK(json_of(graph)["values"][7]["items"] == Json::array({0, -1, 1, 0}));
+  CHECK(json_of(graph)["values"][7]["items"] == Parsed::array({0, -1, 1, 0}));
 }
 
 TEST_CASE("each kind of value has its content, and numbers that JSON lacks are words") {
@@ -60,18 +65,18 @@ TEST_CASE("each kind of value has its content, and numbers that JSON lacks are w
     add_value(plan, BoolListT()).items = {true, false};
     add_value(plan, BoolT()).bool_val = true;
   });
-  const Json values = json_of(graph)["values"];
+  const Parsed values = json_of(graph)["values"];
   CHECK(values[kInput]["dtype"] == "float32");
-  CHECK(values[kInput]["sizes"] == Json::array({2}));
+  CHECK(values[kInput]["sizes"] == Parsed::array({2}));
   CHECK(values[kInput]["input"] == true);
   CHECK(values[kOutput]["output"] == true);
-  CHECK(values[kOutput]["producers"] == Json::array({0}));
+  CHECK(values[kOutput]["producers"] == Parsed::array({0}));
   CHECK(values[kAlpha]["value"] == 1);
-  CHECK(values[kList]["items"] == Json::array({2}));
+  CHECK(values[kList]["items"] == Parsed::array({2}));
   CHECK(values[kText]["value"] == "text");
   CHECK(values[7]["value"] == "inf");
-  CHECK(values[8]["value"] == Json::array({0.5, "nan"}));
-  CHECK(values[9]["value"] == Json::array({1, 0}));
+  CHECK(values[8]["value"] == Parsed::array({0.5, "nan"}));
+  CHECK(values[9]["value"] == Parsed::array({1, 0}));
   CHECK(values[10]["value"] == true);
 }
 
@@ -83,7 +88,7 @@ TEST_CASE("a jump is drawn to the call that it leads to") {
     jump.destination_instruction = 0;
     add_call(plan, std::move(jump));
   });
-  const Json calls = json_of(graph)["calls"];
+  const Parsed calls = json_of(graph)["calls"];
   CHECK(calls[0]["operator"] == 0);
   CHECK(!calls[0].contains("destination"));
   CHECK(calls[1]["destination"] == 0);
@@ -121,11 +126,59 @@ TEST_CASE(
   CHECK(count(dot, "v2 [") == 1);
   CHECK(count(dot, "v5 [") == 0);
   CHECK(count(dot, "v6 [") == 1);
-  CHECK(json_of(graph)["values"][kInput] == Json::parse(R"({
+  CHECK(json_of(graph)["values"][kInput] == Parsed::parse(R"({
     "kind": "Tensor", "dtype": "float32", "sizes": [2], "dim_order": [0], "dynamic": false, "storage": "constant",
     "size": 8, "memory_id": 1, "memory_offset": 2, "data_index": 1, "name": "x", "view_of": 1,
     "input": true, "output": false, "producers": [], "users": [0]})"));
 }
 
+TEST_CASE("a delegate of Ethos-U has the sizes that its command stream says") {
+  MemoryBudget budget;
+  MethodBudget& method = budget.methods.emplace_back();
+  method.delegates = {{"EthosUBackend", 100, true, true, MethodBudget::EthosU{12, 34, 56}},
+                      {"EthosUBackend", 90, false, true, MethodBudget::EthosU{0, {}, {}}},
+                      {"EthosUBackend", 80, false, true, MethodBudget::EthosU{{}, 7, {}}},
+                      {"EthosUBackend", 70, false, true, MethodBudget::EthosU{{}, {}, 8}},
+                      {"Backend", 60, false, false, {}}};
+  CHECK(Parsed::parse(json_text(budget_to_json("f", budget)))["methods"][0]["delegates"] == Parsed::parse(R"([
+    {"backend": "EthosUBackend", "size": 100, "in_segment": true, "is_known": true,
+     "commands": 12, "weights": 34, "scratch": 56},
+    {"backend": "EthosUBackend", "size": 90, "in_segment": false, "is_known": true, "commands": 0},
+    {"backend": "EthosUBackend", "size": 80, "in_segment": false, "is_known": true, "weights": 7},
+    {"backend": "EthosUBackend", "size": 70, "in_segment": false, "is_known": true, "scratch": 8},
+    {"backend": "Backend", "size": 60, "in_segment": false, "is_known": false}
+  ])"));
+}
+
+TEST_CASE("a budget is printed with the use of each memory and each delegate, and with what it lacks") {
+  MemoryBudget budget;
+  budget.external_keys = 1;
+  MethodBudget& method = budget.methods.emplace_back();
+  method.name = "f";
+  method.planned = {{1, 10, 9}, {2, 20, 19}, {3, 1, 0}, {4, 40, 39}};
+  method.inputs = {2, 8, 4};
+  method.delegates = {{"XnnpackBackend", 100, true, true, {}},
+                      {"EthosUBackend", 90, true, true, MethodBudget::EthosU{12, {}, 56}},
+                      {"Mine", 80, false, false, {}}};
+  method.kernel_calls = 1;
+  const std::string all = printed_to(stdout, [&] { print_budget("m.pte", budget); });
+  CHECK(all.substr(all.find("  planned memory 1")) == R"(  planned memory 1: 10, used up to 9
+  planned memory 2, slow in Arm's runner: 20, used up to 19
+  planned memory 3, fast in Arm's runner: 1, used up to 0
+  planned memory 4: 40, used up to 39
+  2 inputs of 8 bytes, 4 of them in the caller's buffers
+  0 outputs of 0 bytes, 0 of them in the caller's buffers
+  delegate 0 to XnnpackBackend, 100 bytes of data
+  delegate 1 to EthosUBackend, 90 bytes of data: commands 12, weights not in the program, scratch 56
+  delegate 2 to Mine, 80 bytes of data
+
+not in these figures
+  the data of 1 key is to come from tensor data files, which take memory of their own
+  f: XnnpackBackend takes more from the heap, for the weights that it packs too
+  f: Mine takes more from the method allocator, and maybe from the temp allocator
+  f: kernels may take more from the temp allocator, in 1 call
+)");
+}
+
 }  // namespace
-}  // namespace etstream::graph_report_test
+}  // namespace etstream::program_reports_test
