@@ -75,12 +75,15 @@ Result<void> find_equal(const std::vector<ByteSource>& sources, Samples samples,
   ETSTREAM_ASSIGN(std::vector<Sample> others, take_equal_to_first(sources, samples, first));
   if (others.size() < 2) return {};
   std::ranges::sort(others, {}, order_of);
-  Deduplicator group;
-  std::vector<std::uint32_t> firsts;  // by number in the group
+  std::map<ContentHash, std::vector<Sample>> contents;
   for (const Sample& sample : others) {
-    ETSTREAM_ASSIGN(const auto number, group.add(sources[sample.index]));
-    if (number.second) firsts.push_back(sample.index);
-    first[sample.index] = firsts[number.first];
+    ETSTREAM_ASSIGN(const ContentHash hash, hash_of(sources[sample.index]));
+    contents[hash].push_back(sample);
+  }
+  for (auto& [hash, equal] : contents) {
+    while (equal.size() > 1) {
+      ETSTREAM_ASSIGN(equal, take_equal_to_first(sources, equal, first));
+    }
   }
   return {};
 }
@@ -202,23 +205,6 @@ Result<bool> gives_same_bytes(const FilePlan& plan, const ByteSource& file) {
     if (!same) return false;
   }
   return true;
-}
-
-Result<std::pair<std::uint32_t, bool>> Deduplicator::add(const ByteSource& source) {
-  const auto there = by_place_.find(source.place());
-  if (there != by_place_.end()) return std::pair(there->second.second, false);
-  ETSTREAM_ASSIGN(const ContentHash hash, hash_of(source));
-  std::vector<std::uint32_t>& candidates = by_hash_[hash];
-  for (const std::uint32_t candidate : candidates) {
-    ETSTREAM_ASSIGN(const bool same, same_bytes(all_[candidate], source));
-    if (!same) continue;
-    by_place_.try_emplace(source.place(), source, candidate);
-    return std::pair(candidate, false);
-  }
-  candidates.push_back(static_cast<std::uint32_t>(all_.size()));
-  by_place_.try_emplace(source.place(), source, candidates.back());
-  all_.push_back(source);
-  return std::pair(candidates.back(), true);
 }
 
 Result<std::vector<std::uint32_t>> first_equal(const std::vector<ByteSource>& sources) {

@@ -52,19 +52,6 @@ class Comparisons {
 /// as equal; all else is read and compared.
 [[nodiscard]] Result<bool> gives_same_bytes(const FilePlan& plan, const ByteSource& file);
 
-/// Keeps each source whose bytes no earlier one has, and numbers those that it keeps.
-class Deduplicator {
- public:
-  /// Returns the number of the source that is kept with these bytes, and whether it is this one. Reads the
-  /// source, unless another at its place was added before, and again together with each one of the same hash.
-  [[nodiscard]] Result<std::pair<std::uint32_t, bool>> add(const ByteSource& source);
-
- private:
-  std::vector<ByteSource> all_;
-  std::map<SourcePlace, std::pair<ByteSource, std::uint32_t>> by_place_;  // with the number of each
-  std::map<ContentHash, std::vector<std::uint32_t>> by_hash_;
-};
-
 /// Returns for each of `sources` the index of the first that has equal bytes: its own if none before it has.
 /// Empty sources are equal. Sources at one place are equal without being read. A source is read only if
 /// another place has the same size. Then both its ends are read, and sources with equal ends are read once

@@ -211,8 +211,14 @@ Result<void> move_delegates_to_segments(EditableProgram& editable) {
   const auto label_of = [&](std::uint32_t i) -> std::string_view { return editable.segments[i].label; };
   auto insert_at = std::ranges::find(editable.order, kNamedDataLabel, label_of) - editable.order.begin();
   std::vector<EditableProgram::InlineData> entries;
-  Deduplicator data;
-  std::vector<std::uint32_t> segments;  // of the data, by its number
+  std::vector<ByteSource> data;
+  for (const DelegateReference& reference : editable.delegates) {
+    if (reference.in_segment) continue;
+    const ByteSource& own = editable.inline_delegates[reference.index].data;
+    if (own.size() > 0) data.push_back(own);
+  }
+  ETSTREAM_ASSIGN(const auto first, first_equal(data));
+  std::vector<std::uint32_t> segments;  // of the data
   for (DelegateReference& reference : editable.delegates) {
     if (reference.in_segment) continue;
     const EditableProgram::InlineData& entry = editable.inline_delegates[reference.index];
@@ -221,14 +227,16 @@ Result<void> move_delegates_to_segments(EditableProgram& editable) {
       entries.push_back(entry);
       continue;
     }
-    ETSTREAM_ASSIGN(const auto number, data.add(entry.data));
-    if (number.second) {
+    const std::uint32_t same = first[segments.size()];
+    if (same == segments.size()) {
       segments.push_back(static_cast<std::uint32_t>(editable.segments.size()));
       editable.segments.push_back({entry.data, "delegate"});
       editable.order.insert(editable.order.begin() + insert_at++, segments.back());
+    } else {
+      segments.push_back(segments[same]);
     }
     reference.in_segment = true;
-    reference.index = segments[number.first];
+    reference.index = segments.back();
   }
   editable.inline_delegates = std::move(entries);
   editable.has_same_inline_delegates = false;

@@ -26,7 +26,6 @@
 #include "etstream/out_of_core.h"
 #include "memory/heap/block_table.h"
 #include "memory/heap/heap_posix.h"
-#include "memory/heap/say.h"
 #include "memory/heap/shared_heap_linux.h"
 #include "memory/heap/spill_file.h"
 #include "memory/heap/statistics_posix.h"
