@@ -2,7 +2,6 @@
 //
 // Several sinks that are committed together.
 #include <doctest/doctest.h>
-#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #if defined(__linux__)
@@ -10,7 +9,6 @@
 #endif
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <functional>
@@ -75,25 +73,6 @@ void add_sink(Sinks& sinks, const std::string& path, const std::string& content)
   REQUIRE_MESSAGE(sink, sink.error().message);
   REQUIRE((*sink)->append(source_of(content)));
   sinks.push_back(std::move(sink).value());
-}
-
-TEST_CASE("a mount lacks calls by the errors that say so, each call by its own") {
-  const std::vector<std::pair<MountCall, std::vector<int>>> calls{
-      {MountCall::kReserve, {}},
-      {MountCall::kPushOut, {EINVAL}},
-      {MountCall::kCreate, {EPERM, EINVAL}},
-      {MountCall::kChangeMode, {EPERM, EINVAL}},
-      {MountCall::kChangeOwner, {EPERM, EINVAL}},
-      {MountCall::kSync, {EINVAL, EROFS}},
-      {MountCall::kSyncFolder, {EINVAL, EROFS}},
-      {MountCall::kRename, {EPERM, EINVAL, EXDEV, EBUSY}}};
-  for (const auto& [call, own] : calls) {
-    for (const int error : {ENOSYS, EOPNOTSUPP, ENOTSUP}) CHECK(mount_lacks(call, error));
-    for (const int error : {0, EIO, ENOSPC, EACCES, EPERM, EINVAL, EROFS, EXDEV, EBUSY}) {
-      CAPTURE(error);
-      CHECK(mount_lacks(call, error) == (std::find(own.begin(), own.end(), error) != own.end()));
-    }
-  }
 }
 
 /// A sink whose commit fails, after something else has happened.

@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <string>
 #include <vector>
 
 #include "core/base/text.h"
@@ -91,15 +90,6 @@ TEST_CASE("an error of reading at an offset says where") {
   CHECK(read.error().file == "folder");
   CHECK(read.error().system_code == EISDIR);
   CHECK(refusal(ErrorCode::kIo, "cannot read", "folder", "no").system_code == 0);
-}
-
-TEST_CASE("descriptor 0 is closed like others") {
-  const int standard_input = ::dup(STDIN_FILENO);
-  { const Descriptor closes(STDIN_FILENO); }
-  const int flags = ::fcntl(STDIN_FILENO, F_GETFD);
-  ::dup2(standard_input, STDIN_FILENO);
-  ::close(standard_input);
-  CHECK(flags == -1);
 }
 
 }  // namespace

@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <doctest/doctest.h>
-#include <fcntl.h>
-#if defined(__linux__)
-#include <sys/prctl.h>
-#endif
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
-#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "etstream/sink.h"
@@ -84,22 +73,6 @@ TEST_CASE("commit makes what was appended the whole content and leaves no tempor
       CHECK(folder.names() == Names{"out"});
       CHECK((content_of(folder / "out") == content));
     }
-  }
-}
-
-TEST_CASE("a large file is copied, and stays as it was") {
-  const TemporaryFolder folder;
-  const std::string content = patterned(20 * kMiB + 3);
-  put_file(folder / "in", content);
-  const ByteSource source = ByteSource::file(folder / "in").value();
-  for (const bool sync : {true, false}) {
-    CAPTURE(sync);
-    const auto sink = open_sink(folder / "out", sync);
-    REQUIRE(sink->append(source));
-    REQUIRE(sink->commit());
-    CHECK((content_of(folder / "out") == content));
-    CHECK((content_of(folder / "in") == content));
-    CHECK(source.check_unchanged());
   }
 }
 
@@ -179,27 +152,6 @@ TEST_CASE("reserved space that is not used is not part of the file") {
   CHECK(content_of(folder / "out") == "short");
 }
 
-TEST_CASE("one who has the old file open goes on reading the old file") {
-  const TemporaryFolder folder;
-  put_file(folder / "out", "before");
-  std::ifstream reader(folder / "out");
-  write_through_sink(folder / "out", "after!");
-  CHECK(std::string(std::istreambuf_iterator<char>(reader), {}) == "before");
-  CHECK(content_of(folder / "out") == "after!");
-}
-
-TEST_CASE("an existing file's permissions are kept") {
-  const TemporaryFolder folder;
-  for (const mode_t permissions : {mode_t{0640}, mode_t{0755}, mode_t{0400}, mode_t{0666}}) {
-    CAPTURE(permissions);
-    put_file(folder / "out", "before");
-    REQUIRE(::chmod((folder / "out").c_str(), permissions) == 0);
-    write_through_sink(folder / "out", "after");
-    CHECK(permissions_of(folder / "out") == permissions);
-    std::filesystem::remove(folder / "out");
-  }
-}
-
 TEST_CASE("a new file's permissions come from the umask") {
   const TemporaryFolder folder;
   for (const mode_t mask : {mode_t{022}, mode_t{027}, mode_t{0}}) {
@@ -212,46 +164,11 @@ TEST_CASE("a new file's permissions come from the umask") {
   }
 }
 
-TEST_CASE("links are followed and stay, and the temporary file is beside the real one") {
-  const TemporaryFolder folder;
-  std::filesystem::create_directory(folder / "real");
-  put_file(folder / "real/file", "before");
-  std::filesystem::create_symlink("real/file", folder / "relative");
-  std::filesystem::create_symlink(folder / "real/file", folder / "absolute");
-  std::filesystem::create_symlink("relative", folder / "chain");
-  const Names names = folder.names();
-  for (const std::string link : {"relative", "absolute", "chain"}) {
-    CAPTURE(link);
-    const auto sink = open_sink(folder / link);
-    REQUIRE(sink->append(source_of(link)));
-    CHECK(folder.names() == names);
-    REQUIRE(sink->commit());
-    CHECK(std::filesystem::is_symlink(folder / link));
-    CHECK(content_of(folder / "real/file") == link);
-  }
-}
-
 TEST_CASE("links that go round in a circle are an error") {
   const TemporaryFolder folder;
   std::filesystem::create_symlink("b", folder / "a");
   std::filesystem::create_symlink("a", folder / "b");
   CHECK(code_of(open_file_sink(folder / "a")) == "kIo");
-}
-
-TEST_CASE("a FIFO is written directly and stays one") {
-  const TemporaryFolder folder;
-  REQUIRE(::mkfifo((folder / "fifo").c_str(), 0600) == 0);
-  std::filesystem::create_symlink("fifo", folder / "link");
-  for (const std::string name : {"fifo", "link"}) {
-    CAPTURE(name);
-    std::string read;
-    std::thread reader([&] { read = content_of(folder / "fifo"); });
-    write_through_sink(folder / name, "through", true);
-    reader.join();
-    CHECK(read == "through");
-    CHECK(std::filesystem::is_fifo(folder / "fifo"));
-    CHECK(folder.names() == Names{"fifo", "link"});
-  }
 }
 
 TEST_CASE("a folder and an empty path are refused") {
@@ -267,18 +184,6 @@ TEST_CASE("a folder and an empty path are refused") {
   CHECK(error_of(open_file_sink(std::string("a\0b", 3))) ==
         "kInvalidArgument: cannot write 'a\\x00b': it is no path");
   CHECK(folder.names() == Names{"below", "link"});
-}
-
-TEST_CASE("a folder that is missing is not found") {
-  const TemporaryFolder folder;
-  put_file(folder / "file", "x");
-  for (const std::string name : {"missing/out", "missing/", "file/out"}) {
-    CAPTURE(name);
-    CHECK(code_of(open_file_sink(folder / name)) == "kNotFound");
-    CHECK(error_of(open_file_sink(folder / name)) == containing(folder / name));
-  }
-  CHECK(open_file_sink(folder / "missing/out").error().system_code == ENOENT);
-  CHECK(open_file_sink(folder / "file/out").error().system_code == ENOTDIR);
 }
 
 TEST_CASE("a name of 255 bytes is written, and a longer one is refused") {
@@ -304,70 +209,6 @@ TEST_CASE("two sinks to one destination do not disturb each other, and the last 
   CHECK(folder.names() == Names{"out"});
 }
 
-/// A process that has a sink open until it is killed.
-class Writer {
- public:
-  explicit Writer(const std::string& path) {
-    std::array<int, 2> pipe{};
-    REQUIRE(::pipe(pipe.data()) == 0);
-    child_ = ::fork();
-    REQUIRE(child_ >= 0);
-    if (child_ == 0) {
-#if defined(__linux__)
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // not to outlive a test that is itself killed
-#endif
-      const auto sink = open_file_sink(path);
-      if (!sink || !(*sink)->append(ByteSource::zeros(2 * kMiB))) ::_exit(1);
-      const ssize_t told = ::write(pipe[1], "x", 1);
-      while (told == 1) ::pause();
-      ::_exit(1);
-    }
-    ::close(pipe[1]);
-    char ready = 0;
-    const ssize_t n = ::read(pipe[0], &ready, 1);
-    ::close(pipe[0]);
-    REQUIRE(n == 1);
-  }
-  Writer(const Writer&) = delete;
-  Writer& operator=(const Writer&) = delete;
-  ~Writer() { kill(); }
-
-  void kill() {
-    if (child_ <= 0) return;
-    ::kill(child_, SIGKILL);
-    ::waitpid(child_, nullptr, 0);
-    child_ = -1;
-  }
-
- private:
-  pid_t child_ = -1;
-};
-
-TEST_CASE("a killed writer leaves one file, which the next sink to that destination removes") {
-  const TemporaryFolder folder;
-  put_file(folder / "out", "before");
-  Writer writer(folder / "out");
-  writer.kill();
-  const Names left = temporaries(folder, "out");
-  REQUIRE(left.size() == 1);
-  CHECK(folder.names().size() == 2);
-  CHECK(content_of(folder / "out") == "before");
-  const auto sink = open_sink(folder / "out");
-  CHECK(temporaries(folder, "out").size() == 1);
-  CHECK(temporaries(folder, "out") != left);
-  REQUIRE(sink->commit());
-  CHECK(folder.names() == Names{"out"});
-}
-
-TEST_CASE("a live writer's file is not removed by another sink") {
-  const TemporaryFolder folder;
-  const Writer writer(folder / "out");
-  const Names live = temporaries(folder, "out");
-  REQUIRE(live.size() == 1);
-  write_through_sink(folder / "out", "mine");
-  CHECK(temporaries(folder, "out") == live);
-}
-
 TEST_CASE("only what is named like a leftover of this destination is removed") {
   const TemporaryFolder folder;
   const Names others = {".other.etstream-0123456789abcdef.tmp", ".out.etstream-0123.tmp",
@@ -380,50 +221,6 @@ TEST_CASE("only what is named like a leftover of this destination is removed") {
   REQUIRE(folder.names() != before);
   { const auto sink = open_sink(folder / "out"); }
   CHECK(folder.names() == before);
-}
-
-/// Stops files from growing over `size` bytes.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t size) : handler_before_(std::signal(SIGXFSZ, SIG_IGN)) {
-    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
-    const rlimit limit{size, before_.rlim_max};
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_before_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_before_)(int);
-};
-
-TEST_CASE("a destination is untouched when a write fails half way") {
-  const TemporaryFolder folder;
-  put_file(folder / "out", "before");
-  {
-    const FileSizeLimit limit(3 * kMiB / 2);
-    const auto sink = open_sink(folder / "out");
-    CHECK(error_of(sink->append(ByteSource::zeros(3 * kMiB))) ==
-          exactly("kTooLarge: cannot write '" + folder / "out" + "': File too large"));
-  }
-  CHECK(folder.names() == Names{"out"});
-  CHECK(content_of(folder / "out") == "before");
-}
-
-TEST_CASE("a commit that can't replace the destination fails and leaves no temporary file") {
-  const TemporaryFolder folder;
-  {
-    const auto sink = open_sink(folder / "out");
-    REQUIRE(sink->append(source_of("x")));
-    std::filesystem::create_directory(folder / "out");
-    CHECK(error_of(sink->commit()) == containing("cannot replace '" + folder / "out" + "'"));
-  }
-  CHECK(folder.names() == Names{"out"});
 }
 
 }  // namespace

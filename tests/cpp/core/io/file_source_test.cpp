@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "etstream/byte_source.h"
 #include "open_files.h"
@@ -142,22 +141,6 @@ TEST_CASE("a range of a file is told with a descriptor of the file that was open
   CHECK((::fcntl(range->descriptor, F_GETFD) & FD_CLOEXEC) != 0);
   CHECK(::close(range->descriptor) == 0);
   CHECK(text_of(source) == "0123456789");
-}
-
-TEST_CASE("a file may be opened, and its range told, as descriptor 0") {
-  const TemporaryFolder folder;
-  put_file(folder / "file", "12345");
-  const ByteSource source = ByteSource::file(folder / "file").value();
-  const int standard_input = ::dup(STDIN_FILENO);
-  ::close(STDIN_FILENO);
-  const auto range = source.open_range();
-  ::close(STDIN_FILENO);
-  const bool opens = ByteSource::file(folder / "file").has_value();  // as descriptor 0
-  ::dup2(standard_input, STDIN_FILENO);
-  ::close(standard_input);
-  REQUIRE_MESSAGE(range, range.error().message);
-  CHECK(range->descriptor == 0);
-  CHECK(opens);
 }
 
 TEST_CASE("what is not in a file has no range of one, nor has a file that was changed") {

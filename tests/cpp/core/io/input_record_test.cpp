@@ -4,14 +4,11 @@
 #include "etstream/input_record.h"
 
 #include <doctest/doctest.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <string>
 
 #include "etstream/sink.h"
-#include "etstream/write.h"
 #include "test_errors.h"
 #include "test_files.h"
 
@@ -47,21 +44,6 @@ TEST_CASE("an input may be replaced by a new file on purpose, and is not written
   REQUIRE(ByteSource::file(folder / "input"));
   CHECK(record.check_output(folder / "input"));
   CHECK(code_of(record.check_output_in_place(*file, "descriptor 3")) == "kInvalidArgument");
-}
-
-TEST_CASE("a path that leads nowhere has no identity, and of descriptors only those of files have one") {
-  const TemporaryFolder folder;
-  put_file(folder / "file", "x");
-  CHECK(identity_of(folder / "file").has_value());
-  CHECK_FALSE(identity_of(folder / "file" + std::string(1, '\0')));
-  CHECK_FALSE(identity_of(folder / "none"));
-  const int file = ::open((folder / "file").c_str(), O_RDONLY | O_CLOEXEC);
-  const int other = ::open(folder.path().c_str(), O_RDONLY | O_CLOEXEC);
-  CHECK(identity_of_file(file) == identity_of(folder / "file"));
-  CHECK_FALSE(identity_of_file(other));
-  ::close(file);
-  ::close(other);
-  CHECK_FALSE(identity_of_file(-1));
 }
 
 TEST_CASE("the newest record notes what is opened, and the one before it does afterwards") {
@@ -102,39 +84,6 @@ TEST_CASE("no output is committed once an input has changed, alone or together w
     CHECK_FALSE(identity_of(folder / "a"));
     CHECK_FALSE(identity_of(folder / "b"));
   }
-}
-
-TEST_CASE("nothing is written in place to a file that a plan has its bytes from") {
-  const TemporaryFolder folder;
-  const std::string content = "what is read";
-  put_file(folder / "input", content);
-  auto file = ByteSource::file(folder / "input");
-  REQUIRE(file);
-  auto parts = ByteSource::concatenation({ByteSource::zeros(3), *file});
-  REQUIRE(parts);
-  const FilePlan plan = plan_copy(*parts, "copy");
-  for (const bool by_path : {false, true}) {
-    const int descriptor = ::open((folder / "input").c_str(), O_RDWR | O_CLOEXEC);
-    REQUIRE(descriptor >= 0);
-    std::unique_ptr<Sink> sink;
-    if (by_path) {
-      auto opened = open_file_sink("/dev/fd/" + std::to_string(descriptor));
-      REQUIRE(opened);
-      sink = std::move(opened).value();
-    } else {
-      sink = open_descriptor_sink(descriptor, "a descriptor");
-    }
-    CHECK(error_of(write(plan, *sink)) ==
-          exactly("kInvalidArgument: the output is the input '" + parts->name() +
-                  "', which would be read while it is written; give the "
-                  "output another name"));
-    ::close(descriptor);
-    CHECK(content_of(folder / "input") == content);
-  }
-  const auto replaced = open_file_sink(folder / "input");
-  REQUIRE(replaced);
-  REQUIRE(write(plan, **replaced));
-  CHECK(content_of(folder / "input") == std::string(3, '\0') + content);
 }
 
 }  // namespace

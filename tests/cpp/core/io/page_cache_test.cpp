@@ -157,19 +157,6 @@ TEST_CASE("what was synced leaves the page cache while more is written, and all 
   CHECK(file.cached(0, 20 * kMiB) < kNearlyNone);
 }
 
-TEST_CASE("a large file that was synced leaves the page cache, if it is descriptor 0, too") {
-  const TemporaryFolder folder;
-  if (!can_drop(folder)) return;
-  const int standard_input = ::dup(STDIN_FILENO);
-  ::close(STDIN_FILENO);
-  const auto sink = open_file_sink(folder / "out").value();
-  const bool is_done = sink->append(repeated('x', 20 * kMiB)).has_value() && sink->commit().has_value();
-  ::dup2(standard_input, STDIN_FILENO);
-  ::close(standard_input);
-  REQUIRE(is_done);
-  CHECK(CachedFile(folder / "out").cached(0, 20 * kMiB) < kNearlyNone);
-}
-
 TEST_CASE("a file that is small, or not synced, stays in the page cache") {
   const TemporaryFolder folder;
   for (const bool sync : {true, false}) {
