@@ -40,17 +40,6 @@ TEST_CASE("a product is checked") {
   CHECK(checked_multiply<std::uint8_t>(16, 16) == std::nullopt);
 }
 
-TEST_CASE("powers of two are told from other numbers") {
-  for (const std::uint64_t n : {std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{4096}, kLargest / 2 + 1}) {
-    CAPTURE(n);
-    CHECK(is_power_of_two(n));
-  }
-  for (const std::uint64_t n : {std::uint64_t{0}, std::uint64_t{3}, std::uint64_t{4095}, kLargest}) {
-    CAPTURE(n);
-    CHECK_FALSE(is_power_of_two(n));
-  }
-}
-
 TEST_CASE("a range fits if it ends inside, also where its end overflows") {
   CHECK(range_fits(0, 0, 0));
   CHECK(range_fits(10, 0, 10));
@@ -61,24 +50,6 @@ TEST_CASE("a range fits if it ends inside, also where its end overflows") {
   CHECK_FALSE(range_fits(3, 8, 10));
   CHECK_FALSE(range_fits(3, kLargest, 10));
   CHECK_FALSE(range_fits(kLargest, kLargest, 10));
-}
-
-TEST_CASE("padding is the least that aligns") {
-  for (const std::uint64_t alignment : {1U, 2U, 32U, 65536U}) {
-    for (const std::uint64_t n : {0U, 1U, 31U, 32U, 33U, 65535U, 65536U, 70000U}) {
-      CAPTURE(alignment);
-      CAPTURE(n);
-      CHECK((n + padding_to(n, alignment)) % alignment == 0);
-      CHECK(padding_to(n, alignment) < alignment);
-    }
-  }
-}
-
-TEST_CASE("text puts strings and numbers together") {
-  const std::string path = "m.pte";
-  CHECK(text("at offset {} of {}, {}{}", 8, path, kLargest, std::string_view(" bytes")) ==
-        "at offset 8 of m.pte, 18446744073709551615 bytes");
-  CHECK(text("{}", -1) == "-1");
 }
 
 TEST_CASE("UTF-8 is told from other bytes, up to the first and the last character of each length") {
@@ -230,17 +201,6 @@ TEST_CASE("a size is exact where it is small and short where it is large") {
   CHECK(readable_size(std::uint64_t{3} << 20) == "3.0 MiB");
   CHECK(readable_size(std::uint64_t{5} << 30) == "5.0 GiB");
   CHECK(readable_size(kLargest) == "16.0 EiB");
-}
-
-Result<int> next_of(Result<int> given) {
-  ETSTREAM_TRY(given);
-  ETSTREAM_ASSIGN(const int n, std::move(given));
-  return n + 1;
-}
-
-TEST_CASE("an error is passed on, a value is gone on with") {
-  CHECK(next_of(1).value() == 2);
-  CHECK(error_of(next_of(Error{ErrorCode::kIo, "cannot read"})) == "kIo: cannot read");
 }
 
 // A reader of the message would take the first offset for that of the error.

@@ -2,7 +2,6 @@
 #include "etstream/packed_file.h"
 
 #include <doctest/doctest.h>
-#include <zstd.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -126,21 +125,6 @@ TEST_CASE("a reader of metadata that jumps between pieces has each page decoded 
   CHECK(storage->reads() - before <= 2 * static_cast<int>(kPieces) * kReadsOfAPiece);
 }
 
-TEST_CASE("zstd gives the original, but for pieces in planes") {
-  const auto with_zstd = [](const std::string& packed, std::size_t size) {
-    std::string out(size, '?');
-    CHECK(ZSTD_decompress(out.data(), out.size(), packed.data(), packed.size()) == size);
-    return out;
-  };
-  const std::string original = some_pieces();
-  const std::string without_planes = original.substr(0, 2 * kPieceSize);
-  CHECK((with_zstd(packed_bytes(without_planes), without_planes.size()) == without_planes));
-  const std::string arranged = with_zstd(packed_bytes(original), original.size());
-  CHECK((arranged != original));
-  CHECK((arranged.substr(0, 2 * kPieceSize) == without_planes));
-  CHECK(arranged.back() == 'x');
-}
-
 TEST_CASE("a file is packed once") {
   const std::string once = packed_bytes("the original");
   CHECK(error_of(try_pack(source_of(once))) ==
@@ -220,35 +204,6 @@ TEST_CASE("errors of reading a packed file are passed on") {
     }();
     if (!done) CHECK(error_of(done) == exactly("kIo: the disk is on fire"));
     if (done) CHECK(storage->reads() == nth);
-  }
-}
-
-/// A sink of which one call of append() fails.
-class FailingSink final : public Sink {
- public:
-  FailingSink(int failing, int& calls) : failing_(failing), calls_(calls) {}
-
-  Result<void> reserve(std::uint64_t /*size*/) override { return {}; }
-  Result<void> append(const ByteSource& /*source*/) override {
-    if (calls_++ == failing_) return Error{ErrorCode::kIo, "the disk is on fire"};
-    return {};
-  }
-  Result<void> commit() override { return {}; }
-
- private:
-  const int failing_;
-  int& calls_;
-};
-
-TEST_CASE("errors of writing a packed file are passed on") {
-  constexpr int kCalls = 5;  // for the header, a piece, and the start, the offsets and the end of the table
-  for (int failing = 0; failing <= kCalls; ++failing) {
-    CAPTURE(failing);
-    int calls = 0;
-    const auto sink = open_packing_sink(std::make_unique<FailingSink>(failing, calls), {.threads = 1});
-    REQUIRE(sink->append(source_of("the original")).has_value());
-    CHECK(error_of(sink->commit()) == exactly(failing < kCalls ? "kIo: the disk is on fire" : "no error"));
-    CHECK(calls == std::min(failing + 1, kCalls));
   }
 }
 

@@ -139,19 +139,6 @@ TEST_CASE("a difference is the number of floats between two, with its sign in th
   CHECK((subtracted(1, "\x01\x80\xFF", "\x02\x7F\x01") == "\x01\x02\x03"));
 }
 
-TEST_CASE("differences may take the place of the base") {
-  const std::string base = patterned(1000);
-  const std::string now = patterned(1010).substr(10);
-  for (const std::uint32_t size : {1U, 2U, 4U}) {
-    for (const std::size_t before : {0U, 1U, 2U, 500U}) {
-      std::string place = std::string(before, 'x') + base;
-      const auto bytes = std::as_writable_bytes(std::span(place));
-      packed::subtract(size, bytes_of(now), bytes.subspan(before), bytes.data());
-      CHECK((place.substr(0, 1000) == subtracted(size, now, base)));
-    }
-  }
-}
-
 /// Returns the runs that find_same() makes of one that has a place in the base.
 std::vector<Run> divided(const std::string& piece, const std::string& base, const std::vector<Run>& runs) {
   std::vector<Run> out(packed::kMostRuns);
@@ -179,26 +166,6 @@ TEST_CASE("runs are divided where at least four blocks are the same") {
   CHECK((divided("abcde", "abcde", {{3, 1, 7}, {2, 1, 10}}) == std::vector<Run>{{5, kSame, 7}}));
   CHECK((divided("abcde", "abcde", {{3, 1, 7}, {2, 1, 11}}) ==
          std::vector<Run>{{3, kSame, 7}, {2, kSame, 11}}));
-}
-
-TEST_CASE("runs are divided while there is room for more") {
-  for (const std::uint32_t count : {packed::kMostRuns - 2, packed::kMostRuns - 3}) {
-    CAPTURE(count);
-    std::vector<Run> runs;
-    std::string base;
-    std::string piece;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      runs.push_back({i < 8 ? 4096U : 1U, i % 2 == 0 ? 1 : kNew, i % 2 == 0 ? 10000 * i : 0});
-      base += std::string(runs.back().size, 'a');
-      piece += std::string(runs.back().size, 'a');
-      if (i < 8) piece[piece.size() - 1] = 'b';
-    }
-    const auto found = divided(piece, base, runs);
-    std::size_t size = 0;
-    for (const Run& run : found) size += run.size;
-    CHECK(found.size() == packed::kMostRuns - 2);
-    CHECK(size == piece.size());
-  }
 }
 
 TEST_CASE("a sparse plane is two masks and the bytes that are not zero") {

@@ -2,7 +2,6 @@
 #include "core/packed/piece_coder.h"
 
 #include <doctest/doctest.h>
-#include <zstd.h>
 
 #include <algorithm>
 #include <array>
@@ -191,14 +190,6 @@ TEST_CASE("floats are split in planes from where their elements begin") {
   }
 }
 
-TEST_CASE("planes that are stored share a frame") {
-  const Coded coded = encode(fp32(kPieceSize, 0));
-  const std::size_t highest = ZSTD_findFrameCompressedSize(coded.frames.data(), coded.frames.size());
-  const auto others = std::span(coded.frames).subspan(highest);
-  CHECK(ZSTD_findFrameCompressedSize(others.data(), others.size()) == others.size());
-  CHECK(others.size() == kPieceSize / 4 * 3 + 27);
-}
-
 TEST_CASE("pieces of any size and kind are restored, and not much larger") {
   constexpr std::size_t kSample = 32 << 10;
   constexpr std::size_t kBlock = 128 << 10;
@@ -236,30 +227,6 @@ TEST_CASE("an encoder has the same bytes for a piece whatever it encoded before"
     encode(encoder, other);
   }
   CHECK((encode(encoder, piece) == first));
-}
-
-TEST_CASE("anything but frames of the right bytes is an error") {
-  const std::string piece = fp32(1000, 0);
-  const Coded right = encode(piece);
-  REQUIRE(right.header.arrangement.element_size == 4);
-  CHECK(error_of(decode(right, 999)) == containing("kCorrupt: zstd frames of 999 bytes, found: "));
-  CHECK(error_of(decode(right, 1001)) == exactly("kCorrupt: zstd frames of 1001 bytes, found 1000"));
-  Coded bad = right;
-  bad.frames.pop_back();
-  CHECK(error_of(decode(bad, 1000)) == containing("kCorrupt: zstd frames of 1000 bytes, found: "));
-  bad = right;
-  bad.frames.back() ^= std::byte{1};
-  CHECK(error_of(decode(bad, 1000)) == exactly("kCorrupt: bytes with the hash of the piece, found others"));
-  bad = right;
-  bad.frames.front() ^= std::byte{1};
-  CHECK(error_of(decode(bad, 1000)) == containing("kCorrupt: zstd frames of 1000 bytes, found: "));
-  for (const packed::Arrangement& other :
-       std::vector<packed::Arrangement>{{1, 0, 0}, {2, 1, 0}, {4, 0, 0}, {4, 1, 1}}) {
-    if (other == right.header.arrangement) continue;
-    bad = right;
-    bad.header.arrangement = other;
-    CHECK(error_of(decode(bad, 1000)) == exactly("kCorrupt: bytes with the hash of the piece, found others"));
-  }
 }
 
 }  // namespace
