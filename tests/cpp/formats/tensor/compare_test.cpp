@@ -249,12 +249,6 @@ TEST_CASE("data longer than a piece is compared to its end") {
   CHECK(comparison.worst->index == 99'999);
 }
 
-TEST_CASE("what has no elements agrees") {
-  CHECK(summary(compared(floats({}), floats({}))) ==
-        "0 elements agree; largest errors 0 absolute, 0 relative, mean 0");
-  CHECK(compared(std::monostate(), std::monostate()).elements == 0);
-}
-
 TEST_CASE("what can't be read is an error") {
   Tensor unreadable = floats({1});
   unreadable.data = failing(4, 0);

@@ -126,13 +126,6 @@ TEST_CASE("no header is written for what NumPy can't say") {
   CHECK_FALSE(npy_header({ScalarType::kFloat32, {2, 3}, {1, 0}, {}}).has_value());
 }
 
-TEST_CASE("an array of no elements has no data") {
-  const auto tensor = open(npy_file(npy_dict("<f8", "(3, 0, 2)"), ""));
-  REQUIRE_MESSAGE(tensor, tensor.error().message);
-  CHECK(tensor->sizes == Sizes{3, 0, 2});
-  CHECK(tensor->data.size() == 0);
-}
-
 TEST_CASE("the data stays in the file") {
   const auto storage = std::make_shared<RecordingStorage>(std::uint64_t{1} << 40);
   const std::string start = npy_file(npy_dict("|u1", "(1024, 1073741824)"), "");
@@ -152,62 +145,29 @@ TEST_CASE("a bad file is an error that names it and says what is wrong") {
   const std::string good = npy_file(npy_dict("<i2", "(2,)"), "abcd");
   const std::vector<Row> rows = {
       {"empty", "", "kCorrupt: memory: not a .npy file: expected at least 8 bytes at offset 0"},
-      {"short magic", good.substr(0, 7), "kCorrupt: memory: not a .npy file: expected at least 8 bytes"},
       {"other magic", "PK\x03\x04" + good.substr(4), "expected the magic \\x93NUMPY at offset 0"},
       {"version 0", npy_file("", "", 0), "expected a version from 1 to 3 at offset 6"},
-      {"version 4", npy_file("", "", 4), "expected a version from 1 to 3 at offset 6"},
-      {"version 255", npy_file("", "", 255), "expected a version from 1 to 3 at offset 6"},
       {"only a version", good.substr(0, 8), "expected the header's length at offset 8"},
-      {"no length", good.substr(0, 9), "expected the header's length at offset 8"},
-      {"no length, version 2", npy_file("", "", 2).substr(0, 11), "expected the header's length at offset 8"},
       {"header past the end", good.substr(0, 40), "bytes that is inside the file, not 58 at offset 8"},
       {"header of 64 KiB", npy_file(std::string(65536, ' '), "", 2),
        "not a .npy file of one plain array: header"},
       {"header over 64 KiB", npy_file(std::string(65537, ' '), "", 2), "a header of at most 65536 bytes"},
       {"length lies", npy_file("", "", 3).substr(0, 8) + "\xff\xff\xff\xff{}", "not 4294967295 at offset 8"},
-      {"empty header", npy_file("", ""), "not a .npy file of one plain array: header ''"},
-      {"no dict", npy_file("descr", ""), "header 'descr'"},
-      {"no open dict", npy_file("'descr': '|u1', 'fortran_order': False, 'shape': (), }", "x"),
-       "not a .npy file of"},
-      {"no colon", npy_file("{'descr' '|u1', 'fortran_order': False, 'shape': (), }", "x"),
-       "not a .npy file of"},
       {"no comma", npy_file("{'descr': '|u1' 'fortran_order': False, 'shape': (), }", "x"),
-       "not a .npy file of"},
-      {"no value", npy_file("{'descr': '|u1', 'fortran_order': False, 'shape': (), 'x': , }", "x"),
-       "not a .npy file of"},
-      {"no quotes", npy_file("{xdescrx: '|u1', 'fortran_order': False, 'shape': (), }", "x"),
        "not a .npy file of"},
       {"open dict", npy_file("{'descr': '|u1', 'fortran_order': False, 'shape': ()", "x"),
        "not a .npy file of"},
-      {"open string", npy_file("{'descr': '|u1", "x"), "not a .npy file of"},
       {"open tuple", npy_file("{'descr': '|u1', 'fortran_order': False, 'shape': (1, ", "x"),
        "not a .npy file of"},
       {"junk behind", npy_file(npy_dict("|u1", "()") + "junk", "x"), "not a .npy file of"},
       {"no descr", npy_file("{'fortran_order': False, 'shape': (), }", "x"), "not a .npy file of"},
-      {"no order", npy_file("{'descr': '|u1', 'shape': (), }", "x"), "not a .npy file of"},
-      {"no shape", npy_file("{'descr': '|u1', 'fortran_order': False, }", "x"), "not a .npy file of"},
-      {"other key", npy_file("{'descr': '|u1', 'fortran_order': False, 'shape': (), 'x': 'y'}", "x"),
-       "not a .npy"},
       {"order 0", npy_file(npy_dict("|u1", "()", "0"), "x"), "not a .npy file of"},
-      {"order Truely", npy_file(npy_dict("|u1", "()", "Truely"), "x"), "not a .npy file of"},
-      {"shape of a comma", npy_file(npy_dict("|u1", "(,)"), "x"), "not a .npy file of"},
-      {"shape of two commas", npy_file(npy_dict("|u1", "(1,,)"), "x"), "not a .npy file of"},
       {"shape without comma", npy_file(npy_dict("|u1", "(1 1)"), "x"), "not a .npy file of"},
-      {"shape without (", npy_file(npy_dict("|u1", "1)"), "x"), "not a .npy file of"},
-      {"shape as a list", npy_file(npy_dict("|u1", "[1]"), "x"), "not a .npy file of"},
       {"negative size", npy_file(npy_dict("|u1", "(-1,)"), "x"), "not a .npy file of"},
-      {"fraction of a size", npy_file(npy_dict("|u1", "(1.5,)"), "x"), "not a .npy file of"},
       {"17 dimensions", npy_file(npy_dict("|u1", "(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)"), "x"),
        "the array has 17 dimensions, ExecuTorch's tensors have at most 16"},
-      {"no type", npy_file(npy_dict("", "()"), "x"), "kUnsupported: memory: elements of type '' are none"},
       {"big-endian", npy_file(npy_dict(">f4", "(1,)"), "abcd"),
        "kUnsupported: memory: elements of type '>f4' are big-endian; save the array as little-endian"},
-      {"a long double", npy_file(npy_dict("<f16", "(1,)"), "abcdefghabcdefgh"),
-       "kUnsupported: memory: elements of type '<f16' are none"},
-      {"text", npy_file(npy_dict("<U1", "(1,)"), "abcd"),
-       "kUnsupported: memory: elements of type '<U1' are none"},
-      {"objects", npy_file(npy_dict("|O", "(1,)"), "abcd"),
-       "kUnsupported: memory: elements of type '|O' are none"},
       {"bfloat16", npy_file(npy_dict("<V2", "(1,)"), "ab"),
        "kUnsupported: memory: elements of type '<V2' are none"},
       {"data short", npy_file(npy_dict("<i2", "(2,)"), "abc"),
@@ -237,28 +197,11 @@ TEST_CASE("the elements of an array in Fortran order come in the order of their 
   CHECK(text_of(open(npy_file(npy_dict("|u1", "(3, 0)", "True"), ""))->data).empty());
 }
 
-TEST_CASE("an array whose shape overflows is an error that names the file") {
-  const auto tensor = open(npy_file(npy_dict("<i8", "(2147483647, 2147483647, 2147483647)"), "x"));
-  CHECK_FALSE(tensor);
-  CHECK(error_of(tensor) == containing(": memory: "));
-}
-
 TEST_CASE("an array with a dimension over 2^31 - 1 is too large, not malformed") {
   const std::string start = npy_file(npy_dict("|u1", "(2147483648,)"), "");
   const auto file = ByteSource::concatenation({source_of(start), ByteSource::zeros(2147483648U)}).value();
   CHECK(error_of(open_npy(file)) ==
         containing("a dimension has size 2147483648, a tensor's are at most 2147483647"));
-}
-
-TEST_CASE("a read error passes through") {
-  const std::string good = npy_file(npy_dict("<i2", "(2,)"), "abcd");
-  for (const std::size_t intact : {0U, 8U, 10U, 40U}) {
-    CAPTURE(intact);
-    const ByteSource file =
-        ByteSource::concatenation({source_of(good.substr(0, intact)), failing(good.size() - intact, 0)})
-            .value();
-    CHECK(error_of(open_npy(file)) == "kIo: the disk is on fire");
-  }
 }
 
 }  // namespace
