@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,45 +23,10 @@ CheckpointTensor bytes_tensor(const std::string& name, const std::string& data) 
           source_of(data)};
 }
 
-TEST_CASE("a glob matches the whole name") {
-  struct Row {
-    std::string pattern;
-    std::string name;
-    bool matches;
-  };
-  const std::vector<Row> rows = {
-      {"", "", true},         {"", "a", false},         {"*", "", true},         {"*", "a.b", true},
-      {"a*", "a", true},      {"a*", "ba", false},      {"*a", "ba", true},      {"*a", "ab", false},
-      {"a.?", "a.b", true},   {"a.?", "a.", false},     {"*.w", "a.w.w", true},  {"*.w", "a.w.v", false},
-      {"a*b*c", "abc", true}, {"a*b*c", "aXbYc", true}, {"a*b*c", "acb", false}, {"?*", "", false},
-      {"a[b]", "a[b]", true},
-  };
-  for (const Row& row : rows) {
-    CAPTURE(row.pattern);
-    CAPTURE(row.name);
-    CHECK(matches_glob(row.pattern, row.name) == row.matches);
-  }
-}
-
 TEST_CASE("a glob of many stars takes no longer than the product of the lengths") {
   std::string stars;
   for (int i = 0; i < 1000; ++i) stars += "*a";
   CHECK_FALSE(matches_glob(stars + "b", std::string(100'000, 'a')));
-}
-
-TEST_CASE("sources of equal bytes are found, and others are not read to the end") {
-  const std::string a = patterned(100'000);
-  std::string middle = a;
-  middle[50'000] ^= 1;
-  const auto unlike = std::make_shared<RecordingStorage>(100'000);
-  const auto of_its_own_size = std::make_shared<RecordingStorage>(100'001);
-  const auto first = first_equal({source_of(a), ByteSource(unlike), source_of(middle), source_of(a),
-                                  ByteSource(), source_of("xy"), ByteSource(of_its_own_size), ByteSource(),
-                                  source_of("yx"), source_of("xy"), source_of(middle)});
-  REQUIRE_MESSAGE(first, first.error().message);
-  CHECK(*first == std::vector<std::uint32_t>{0, 1, 2, 0, 4, 5, 6, 4, 8, 5, 2});
-  CHECK(of_its_own_size->read().empty());
-  for (const auto& [offset, size] : unlike->read()) CHECK(size <= 4096);
 }
 
 TEST_CASE("a type that ExecuTorch has none of is data without a layout only where that is allowed") {
@@ -76,31 +40,6 @@ TEST_CASE("a type that ExecuTorch has none of is data without a layout only wher
   CHECK_FALSE(allowed->entries[0].layout.has_value());
   checkpoint.tensors.erase(checkpoint.tensors.begin());
   CHECK(describe_tensor_data(checkpoint));
-}
-
-TEST_CASE("merging keeps the order, and a name that comes again once") {
-  Checkpoint one;
-  one.files = {"one"};
-  one.tensors = {bytes_tensor("z", "1"), bytes_tensor("common", "22")};
-  Checkpoint two;
-  two.files = {"two"};
-  two.tensors = {bytes_tensor("a", "3"), bytes_tensor("common", "22")};
-  const auto merged_of_both = [&]() -> Result<Checkpoint> {
-    auto joined = join({one, two});
-    const auto done = merge(*joined);
-    return done ? std::move(joined) : done.error();
-  };
-  const auto merged = merged_of_both();
-  REQUIRE_MESSAGE(merged, merged.error().message);
-  std::string names;
-  for (const CheckpointTensor& tensor : merged->tensors) names += tensor.name + " ";
-  CHECK(names == "z common a ");
-  CHECK(merged->files == std::vector<std::string>{"one", "two"});
-  two.tensors[1].data = source_of("23");
-  CHECK(error_of(merged_of_both()) ==
-        containing("tensor 'common' is in memory and in memory with other bytes"));
-  two.tensors[1].data = failing(2, 0);
-  CHECK(code_of(merged_of_both()) == "kIo");
 }
 
 TEST_CASE("tensors of one name that differ in their layouts are told with both") {
@@ -141,29 +80,6 @@ TEST_CASE("tensors of one name that differ in their layouts are told with both")
   short_one.data = source_of("123");
   CHECK(merged(opaque, short_one) ==
         exactly(error + "Q4_0 without a layout, of 4 bytes and Q4_0 without a layout, of 3 bytes"));
-}
-
-TEST_CASE("floating-point tensors are converted by the last rule that they match, others stay") {
-  Checkpoint checkpoint;
-  const std::string one("\0\0\x80\x3f", 4);
-  checkpoint.tensors = {{"a.weight", "F32", TensorLayout{ScalarType::kFloat32, {1}, {0}}, source_of(one)},
-                        {"a.norm", "F32", TensorLayout{ScalarType::kFloat32, {1}, {0}}, source_of(one)},
-                        {"a.ids", "I32", TensorLayout{ScalarType::kInt32, {1}, {0}}, source_of(one)}};
-  REQUIRE(convert(checkpoint, {{"*", ScalarType::kBFloat16}, {"*.norm", ScalarType::kFloat64}}));
-  CHECK(checkpoint.tensors[0].layout->scalar_type == ScalarType::kBFloat16);
-  CHECK(text_of(checkpoint.tensors[0].data) == "\x80\x3f");
-  CHECK(checkpoint.tensors[1].layout->scalar_type == ScalarType::kFloat64);
-  CHECK(text_of(checkpoint.tensors[1].data) == std::string("\0\0\0\0\0\0\xf0\x3f", 8));
-  CHECK(text_of(checkpoint.tensors[2].data) == one);
-  CHECK(describe_tensor_data(checkpoint));
-  const ByteSource norm = checkpoint.tensors[1].data;
-  REQUIRE(convert(checkpoint, {{"*.norm", ScalarType::kFloat64}}));
-  CHECK(checkpoint.tensors[0].layout->scalar_type == ScalarType::kBFloat16);
-  CHECK(checkpoint.tensors[1].data.offset_in(norm) == 0);  // it has this type
-  CHECK(error_of(convert(checkpoint, {{"*", ScalarType::kInt8}})) ==
-        containing("kInvalidArgument: expected a floating-point type to convert to, found int8"));
-  CHECK(error_of(convert(checkpoint, {{"b*", ScalarType::kFloat16}})) ==
-        containing("kNotFound: no tensor's name matches 'b*'"));
 }
 
 TEST_CASE("numbers that have their scales beside them are not converted without them") {
@@ -247,17 +163,6 @@ class Shards {
 
   TemporaryFolder folder_;
 };
-
-TEST_CASE("an index says which tensor of which shard is meant") {
-  const Shards shards;
-  const auto found = shards.open(
-      R"({"weight_map": {"y": "b.safetensors", "x": "a.safetensors"}, "more": [{"weight_map": 1}]})");
-  REQUIRE_MESSAGE(found, found.error().message);
-  REQUIRE(found->tensors.size() == 2);
-  CHECK(found->tensors[0].name == "x");
-  CHECK(text_of(found->tensors[1].data) == "3");
-  CHECK(found->files.size() == 3);
-}
 
 TEST_CASE("all files of a checkpoint are opened as the caller says") {
   const Shards shards;

@@ -70,18 +70,6 @@ TEST_CASE("each member of params.json has its value from config.json, or what tr
         containing("\"head_dim\": 2147483647, "));
 }
 
-TEST_CASE("each known model has the settings that ExecuTorch needs for it, and others have none") {
-  const std::string heads = join(kCounts, "\"num_key_value_heads\": null");
-  CHECK(json_of("mistral", join(heads, "\"sliding_window\": null")) == json_of("llama", kCounts));
-  CHECK(json_of("mistral", join(heads, R"("sliding_window": 8, "max_position_embeddings": 8)")) ==
-        json_of("llama", kCounts));
-  CHECK(json_of("qwen2", join(heads, "\"sliding_window\": 8"))
-            .ends_with("\"use_hf_rope\": true, \"attention_qkv_bias\": true}\n"));
-  CHECK(json_of("qwen3", join(heads, "\"head_dim\": 2"))
-            .ends_with("\"use_hf_rope\": true, \"use_qk_norm\": true, \"qk_norm_before_rope\": true}\n"));
-  CHECK(json_of("bert", "\"layers\": 0").empty());
-}
-
 TEST_CASE("what says nothing of a model gives no parameters") {
   for (const char* const config : {"{}", "[1]", "\"llama\"", "{\"model_type\": 1}"}) {
     CAPTURE(config);

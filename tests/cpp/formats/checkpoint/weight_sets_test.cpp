@@ -107,42 +107,6 @@ TEST_CASE("the name of a file says which of how many it is") {
   }
 }
 
-TEST_CASE("the first file of a GGUF set stands for all, and no other one does") {
-  const Folder folder;
-  for (const std::uint64_t i : {0U, 1U, 2U}) {
-    folder.put("m-0000" + std::to_string(i + 1) + "-of-00003.gguf", split_gguf(i, 3, 3));
-  }
-  CHECK(folder.open({"m-00001-of-00003.gguf"}) == "t0t1t2");
-  CHECK(folder.open({""}) == "t0t1t2");
-  CHECK(folder.open({"m-00003-of-00003.gguf", "m-00001-of-00003.gguf", "m-00002-of-00003.gguf"}) == "t2t0t1");
-  CHECK(folder.open({"m-00001-of-00003.gguf", "m-00001-of-00003.gguf"}) == "t0t1t2t0");
-  const std::string second = folder / "m-00002-of-00003.gguf";
-  CHECK(folder.open({"m-00001-of-00003.gguf"}, true) == "t0");
-  // This is a file of another set.
-  folder.put("m-00002-of-00003.gguf", split_gguf(1, 3, 4));
-  CHECK(folder.open({"m-00001-of-00003.gguf"}) == containing("expected the split.tensors.count of "));
-  folder.put("m-00002-of-00003.gguf", one_tensor("x"));
-  CHECK(folder.open({"m-00001-of-00003.gguf"}) ==
-        containing(second + ": expected file 2 of 3 of a set of GGUF, found safetensors"));
-}
-
-TEST_CASE("GGUF files whose names say nothing are a set if all are given") {
-  const Folder folder;
-  for (const std::uint64_t i : {0U, 1U, 2U}) {
-    folder.put("part" + std::to_string(i + 1) + ".gguf", split_gguf(i, 3, 3));
-  }
-  CHECK(folder.open({""}) == "t0t1t2");
-  CHECK(folder.open({"part3.gguf", "part1.gguf", "part2.gguf"}) == "t2t0t1");
-  CHECK(folder.open({"part1.gguf"}) ==
-        containing("part1.gguf: is file 1 of 3 of a set, and file 2 is not given; give all 3, or take"));
-  CHECK(folder.open({"part2.gguf"}) ==
-        containing("part2.gguf: is file 2 of 3 of a set, and file 1 is not given; give all 3, or take"));
-  folder.put("part4.gguf", split_gguf(1, 3, 3));
-  CHECK(folder.open({"part1.gguf", "part2.gguf", "part4.gguf", "part3.gguf"}) ==
-        containing("part4.gguf: is file 2 of 3 of a set, as " + (folder / "part2.gguf") +
-                   " is; give one of both"));
-}
-
 TEST_CASE("GGUF files of one set say the same number of tensors") {
   // A file that does not say how many tensors there are is of no set that says so.
   const auto uncounted = [](std::uint64_t number) {
@@ -209,14 +173,6 @@ TEST_CASE("only a file of torch.save with a number in its name is a part for mod
   }
 }
 
-TEST_CASE("a set has as many tensors as it says") {
-  const Folder folder;
-  folder.put("m-00001-of-00002.gguf", split_gguf(0, 2, 3));
-  folder.put("m-00002-of-00002.gguf", split_gguf(1, 2, 3));
-  CHECK(folder.open({"m-00001-of-00002.gguf"}) ==
-        containing("expected 3 tensors, as its split.tensors.count says, found 2 in the 2 files of the set"));
-}
-
 TEST_CASE("the first shard of tensor data stands for all, if all are there and have data of their own") {
   const Folder folder;
   folder.put("w-00001-of-00002.ptd", tensor_data("ab"));
@@ -237,22 +193,6 @@ TEST_CASE("the first shard of tensor data stands for all, if all are there and h
   const std::string whole = tensor_data("ab");
   folder.put("w-00001-of-00002.ptd", whole.substr(0, whole.size() - 1));
   CHECK(verify(folder / "w-00001-of-00002.ptd").value().errors.size() == 1);
-}
-
-TEST_CASE("a safetensors shard is no checkpoint, all of them are one") {
-  const Folder folder;
-  folder.put("m-00001-of-00002.safetensors", one_tensor("a"));
-  folder.put("m-00002-of-00002.safetensors", one_tensor("b"));
-  const std::string first = folder / "m-00001-of-00002.safetensors";
-  CHECK(folder.open({"m-00002-of-00002.safetensors", "m-00001-of-00002.safetensors"}) == "ba");
-  CHECK(folder.open({""}) == "ab");
-  folder.put("m.safetensors.index.json", R"({"weight_map": {"a": "m-00001-of-00002.safetensors",
-                                             "b": "m-00002-of-00002.safetensors"}})");
-  CHECK(folder.open({""}) == "ab");
-  CHECK(folder.open({"m.safetensors.index.json", "m-00002-of-00002.safetensors"}) == "abb");
-  folder.put("m-00002-of-00002.safetensors", one_tensor("a"));
-  CHECK(folder.open({"m-00001-of-00002.safetensors", "m-00002-of-00002.safetensors"}) ==
-        containing("m-00002-of-00002.safetensors: has tensor 'a', as " + first + " of the same set has"));
 }
 
 TEST_CASE("shards may be numbered from 0") {
@@ -380,32 +320,6 @@ TEST_CASE("each of several indexes has a hundred problems at most") {
       find_weights({index("1.json", 1, ""), index("2.json", 120, ""), index("3.json", 120, "a.safetensors")});
   REQUIRE_MESSAGE(found, found.error().message);
   CHECK(found->problems.size() == 201);
-}
-
-TEST_CASE("a folder stands for what transformers loads from it, or for its only weights") {
-  const Folder folder;
-  const auto refused = [&] { return folder.open({""}); };
-  CHECK(refused() == containing("is a folder without weights: expected model.safetensors"));
-  folder.put("README.md", "text");
-  folder.put("other.bin.index.json", "{}");
-  folder.put("model.gguf", split_gguf(0, 1, 1));
-  CHECK(folder.open({""}) == "t0");
-  folder.put("weights.ptd", tensor_data("a"));
-  CHECK(refused() == containing("is a folder with weights of several kinds or models: "));
-  CHECK(refused() == containing("model.gguf, weights.ptd; give one of them"));
-  folder.put("w-1-of-2.ptd", tensor_data("a"));
-  folder.put("w-2-of-2.ptd", tensor_data("b"));
-  CHECK(refused() == containing("w-1-of-2.ptd (the first of 2)"));
-  folder.put("consolidated.safetensors", one_tensor("c"));
-  folder.put("model-00001-of-00001.safetensors", one_tensor("d"));
-  folder.put("model.safetensors.index.json", R"({"weight_map": {"d": "model-00001-of-00001.safetensors"}})");
-  CHECK(folder.open({""}) == "d");
-  folder.put("model.safetensors", one_tensor("e"));
-  CHECK(folder.open({""}) == "e");
-  folder.put("config.json", R"({"transformers_weights": "consolidated.safetensors"})");
-  CHECK(folder.open({""}) == "c");
-  folder.put("config.json", R"({"transformers_weights": "../consolidated.safetensors"})");
-  CHECK(folder.open({""}) == "e");
 }
 
 }  // namespace
