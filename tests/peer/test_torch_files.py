@@ -79,8 +79,8 @@ def test_torch_loads_tensors_of_all_types(etstream: Etstream, tmp_path: Path, mm
 
 @pytest.mark.parametrize("count", [0, 1, 2, 40, 999, 1000, 1001, 2000])
 def test_the_pickle_is_the_one_that_torch_writes(etstream: Etstream, tmp_path: Path, count: int) -> None:
-    shapes = [(), (1,), (0, 300), (2, 1, 0, 70000)]
-    tensors = {f"layers.{i}.weight": torch.full(shapes[i % 4], i).float() for i in range(count)}
+    shapes = [(), (1,), (0, 300), (2, 1, 0, 70000), (0, 2**31 - 1), (0, 2**31), (0, 2**39), (0, 2**62)]
+    tensors = {f"layers.{i}.weight": torch.full(shapes[i % 8], i).float() for i in range(count)}
     save_file(tensors, tmp_path / "in.safetensors")
     etstream.ptd([tmp_path / "in.safetensors"], tmp_path / "out.pth", "--to", "pth")
     loaded = torch.load(tmp_path / "out.pth", weights_only=True)
@@ -359,10 +359,14 @@ def tensors_in(value: object, name: str = "") -> dict[str, torch.Tensor]:
     return found
 
 
-def read_alike_or_refused(etstream: Etstream, path: Path, pickle: bytes) -> bool:
-    """Returns whether etstream reads an archive, which is as torch.load does if that reads it too."""
+def archive_of(pickle: bytes) -> bytes:
     data = {f"data/{key}": struct.pack("<4f", *range(10 * key + 1, 10 * key + 5)) for key in (0, 1)}
-    path.write_bytes(archive(b"\x80\x02" + pickle + b".", **data, **{"data/2": b"", "byteorder": b"little"}))
+    return archive(b"\x80\x02" + pickle + b".", **data, **{"data/2": b"", "byteorder": b"little"})
+
+
+def read_alike_or_refused(etstream: Etstream, path: Path, file: bytes) -> bool:
+    """Returns whether etstream reads an archive, which is as torch.load does if that reads it too."""
+    path.write_bytes(file)
     outcome = etstream.attempt("ptd", path, "--to", "pth", "-o", path.with_suffix(".out"), "--no-sync")
     if outcome.code == 0:
         try:
@@ -370,23 +374,36 @@ def read_alike_or_refused(etstream: Etstream, path: Path, pickle: bytes) -> bool
         except Exception:  # of many kinds
             return True
         ours = torch.load(path.with_suffix(".out"), weights_only=True)
-        assert same(dict(sorted(ours.items())), dict(sorted(expected.items()))), pickle
+        assert same(dict(sorted(ours.items())), dict(sorted(expected.items()))), file
     return outcome.code == 0
+
+
+def damaged(seed: random.Random, file: bytes) -> bytes:
+    """Returns bytes of which one or two are others, missing or new."""
+    out = bytearray(file)
+    for _ in range(seed.randrange(1, 3)):
+        at = seed.randrange(len(out))
+        out[at : at + seed.randrange(2)] = seed.choice([b"", b"\0", b"\xff", seed.randbytes(1), seed.randbytes(1)])
+    return bytes(out)
 
 
 @pytest.mark.parametrize("name", list(SEVERAL_READINGS))
 @pytest.mark.filterwarnings("ignore")
 def test_what_torch_reads_is_read_alike_or_refused(etstream: Etstream, tmp_path: Path, name: str) -> None:
-    read = read_alike_or_refused(etstream, tmp_path / "in.pth", SEVERAL_READINGS[name])
+    read = read_alike_or_refused(etstream, tmp_path / "in.pth", archive_of(SEVERAL_READINGS[name]))
     assert read == name.startswith(("attributes", "empty", "a list of sizes"))
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("number", range(ROUNDS))
-def test_random_pickles_are_read_alike_or_refused(etstream: Etstream, tmp_path: Path, number: int) -> None:
+def test_random_files_are_read_alike_or_refused(etstream: Etstream, tmp_path: Path, number: int) -> None:
     count = 200
-    read = [read_alike_or_refused(etstream, tmp_path / "in.pth", Values(number * count + i).value()) for i in range(count)]
-    assert count / 4 < sum(read)
+    pickles = [Values(number * count + i).value() for i in range(count)]
+    assert count / 4 < sum(read_alike_or_refused(etstream, tmp_path / "in.pth", archive_of(each)) for each in pickles)
+    seed = random.Random(number)
+    for each in pickles:
+        file = archive_of(damaged(seed, each)) if seed.random() < 0.7 else damaged(seed, archive_of(each))
+        read_alike_or_refused(etstream, tmp_path / "in.pth", file)
 
 
 class Runs:

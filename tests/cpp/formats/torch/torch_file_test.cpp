@@ -253,13 +253,6 @@ TEST_CASE("what torch saves by each protocol is the same: shared, strided and ne
   }
 }
 
-TEST_CASE("an exported program has its weights and its constants") {
-  const auto tensors = tensors_of(golden("exported.pt2"));
-  REQUIRE(tensors.size() == 2);
-  CHECK(text_of(tensors.at("scale").data) == floats({0, 1, 2}));
-  CHECK(text_of(tensors.at("shift").data) == floats({1, 1}));
-}
-
 /// Returns an archive of torch.export.save, whose weights these entries describe, with members beside that.
 std::string exported(const std::string& entries, const ZipMembers& members) {
   ZipMembers all = {{"m/archive_format", "pt2"},
