@@ -8,7 +8,6 @@
 #include <array>
 #include <functional>
 #include <limits>
-#include <new>
 #include <span>
 #include <string>
 #include <utility>
@@ -166,15 +165,6 @@ TEST_CASE("a_required_field_that_is_absent_is_refused") {
   }
 }
 
-TEST_CASE("a_required_field_that_is_absent_in_a_nested_table_is_refused_by_the_name_of_that_table") {
-  const Schema schema = schema_of(R"(
-    table Leaf { needed: string (required); }
-    table Root { leaf: Leaf; }
-    root_type Root; file_identifier "ERRS";)");
-  OneFieldReader reader(schema, "leaf", FieldValue(TableValue{}));
-  check_refused(pack(schema, reader), "Leaf.needed is required, but absent");
-}
-
 TEST_CASE("a_scalar_vector_holds_a_whole_number_of_elements") {
   struct Width {
     std::string field;
@@ -251,13 +241,6 @@ TEST_CASE("an_error_of_the_reader_is_passed_on_as_it_is") {
   for (const std::string field : {"tables", "strings"}) {
     check_passed_on(pack_field(field, VectorValue{{}, 2}, [&](std::uint64_t) { return error; }));
   }
-}
-
-TEST_CASE("a_reader_that_runs_out_of_memory_is_an_error_not_an_exception") {
-  const auto plan = pack_field("tables", VectorValue{{}, 1},
-                               [](std::uint64_t) -> Result<FieldValue> { throw std::bad_alloc(); });
-  REQUIRE_FALSE(plan.has_value());
-  CHECK(plan.error().code == ErrorCode::kOutOfMemory);
 }
 
 /// A chain of `tables` tables, each in the field `link` of the one before. The root is number 1.

@@ -57,35 +57,6 @@ std::uint64_t peak_memory() {
 #endif
 }
 
-TEST_CASE("extents_tell_the_payloads_places_labels_and_alignments") {
-  BackwardBuilder builder;
-  const Ref last = builder.add_vector(ByteSource::zeros(5), 1, 1, "last");
-  const Ref wide = builder.add_vector(ByteSource::zeros(24), 8, 4096, "wide");
-  const Ref none = builder.add_vector(ByteSource(), 4, 32, "none");
-  const Ref small = builder.add_vector(ByteSource::zeros(6), 2, 64, "small");
-  const std::vector<Ref> all = {last, wide, none, small};
-  const auto plan = builder.finish(table_of(builder, builder.add_vector(all)), "TEST", kLargestFile);
-  REQUIRE(plan.has_value());
-  CHECK(flaw_in(*plan) == "");
-
-  std::vector<Extent> payloads;
-  for (const Extent& extent : plan->extents) {
-    if (plan->label(extent) != "metadata") payloads.push_back(extent);
-  }
-  REQUIRE(payloads.size() == 3);  // an empty payload is no extent
-  CHECK(plan->label(payloads[0]) == "small");
-  CHECK(payloads[0].alignment == 64);
-  CHECK(payloads[0].size() == 6);
-  CHECK(plan->label(payloads[1]) == "wide");
-  CHECK(payloads[1].alignment == 4096);
-  CHECK(payloads[1].size() == 24);
-  CHECK(plan->label(payloads[2]) == "last");
-  CHECK(payloads[2].alignment == 1);
-  CHECK(payloads[2].size() == 5);
-  CHECK(plan->payload_size == 6 + 24 + 5);
-  CHECK(plan->size % 4096 == 0);
-}
-
 TEST_CASE("long_padding_and_room_for_a_header_are_extents_of_zeros_and_take_no_memory") {
   const auto plan_with = [](std::uint32_t header_size) {
     BackwardBuilder builder;
@@ -128,42 +99,6 @@ TEST_CASE("a_hole_of_a_gibibyte_moves_the_offsets_and_takes_no_memory") {
   CHECK(plan->extents[1].offset == vector + 4);
   CHECK(plan->extents[1].size() == kSize);
   CHECK(peak_memory() - before < std::uint64_t{64} << 20);
-}
-
-TEST_CASE("an_offset_over_a_hole_is_that_over_as_many_bytes") {
-  const auto layout_of = [](std::uint64_t size) {
-    BackwardBuilder builder;
-    const Ref end = builder.add_string("end");
-    const Ref zeros = builder.add_vector(ByteSource::zeros(size), 1, 16, "zeros");
-    const auto root = table_of(builder, builder.add_vector(std::vector{zeros, end}));
-    return builder.finish(root, "TEST", kLargestFile);
-  };
-  const auto small = layout_of(16);
-  const auto large = layout_of(16 + (std::uint64_t{3} << 28));
-  REQUIRE(small.has_value());
-  REQUIRE(large.has_value());
-  const std::uint64_t vector = find_vector(*small);
-  REQUIRE(find_vector(*large) == vector);
-  const std::uint64_t to_zeros = vector + 4;
-  const std::uint64_t to_end = vector + 8;  // over the hole
-  CHECK(read_u32(*large, to_zeros) == read_u32(*small, to_zeros));
-  CHECK(read_u32(*large, to_end) == read_u32(*small, to_end) + (3U << 28));
-  CHECK(bytes_of(*large, to_end + read_u32(*large, to_end), 8) ==
-        bytes_of(*small, to_end + read_u32(*small, to_end), 8));
-}
-
-TEST_CASE("a_file_may_be_as_large_as_the_limit_and_no_byte_larger") {
-  const auto free = file_of_zeros(1000, kLargestFile);
-  REQUIRE(free.has_value());
-  const std::uint64_t size = free->size;
-  CHECK(file_of_zeros(1000, size + 1).has_value());
-  CHECK(file_of_zeros(1000, size).has_value());
-  const auto refused = file_of_zeros(1000, size - 1);
-  REQUIRE_FALSE(refused.has_value());
-  CHECK(refused.error().code == ErrorCode::kTooLarge);
-  CHECK(refused.error().message == "the file would be " + std::to_string(size) +
-                                       " bytes, and its format ends at " + std::to_string(size - 1) +
-                                       " bytes");
 }
 
 TEST_CASE("sizes_over_two_to_the_64_are_refused") {

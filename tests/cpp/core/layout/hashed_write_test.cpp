@@ -61,18 +61,6 @@ TEST_CASE("the hashes of what was written end the file, also of what took severa
   }
 }
 
-TEST_CASE("a trailer of another size than planned is an error, and the destination is untouched") {
-  const TemporaryFolder folder;
-  put_file(folder / "out", "before");
-  FilePlan plan = hashed_plan({source_of("meta")}, {{0, 4}});
-  plan.trailer->bytes = [](std::span<const ContentHash>) { return std::vector<std::byte>(17); };
-  const auto sink = open_file_sink(folder / "out");
-  REQUIRE(sink);
-  CHECK(error_of(write(plan, **sink)) ==
-        exactly("kInvalidArgument: the trailer has 17 bytes, planned were 16"));
-  CHECK(content_of(folder / "out") == "before");
-}
-
 /// Reads the appended bytes, and then the second one of the second source once more.
 class RereadingSink final : public Sink {
  public:
@@ -95,12 +83,6 @@ TEST_CASE("a sink that reads twice what is hashed is an error, not another hash"
       exactly(
           "kInvalidArgument: memory: a sink read at 5 of the file, expected it at 8: what is hashed is read "
           "once and in order"));
-}
-
-TEST_CASE("an error of reading what is hashed ends the writing") {
-  std::vector<std::byte> out;
-  CHECK(error_of(write(hashed_plan({failing(10, 5)}, {{0, 10}}), *open_memory_sink(out))) ==
-        "kIo: the disk is on fire");
 }
 
 TEST_CASE("a plan whose end is not known yet is no source") {

@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,13 +60,6 @@ class JournalSink final : public Sink {
   std::string failing_;
   std::string journal_;
 };
-
-TEST_CASE("a plan is written front to back and committed") {
-  std::vector<std::byte> out;
-  const auto sink = open_memory_sink(out);
-  REQUIRE(write(plan_of({source_of("meta"), ByteSource::zeros(2), ByteSource(), source_of("data")}), *sink));
-  CHECK(text_of(out) == std::string("meta\0\0data", 10));
-}
 
 TEST_CASE("the sink hears the size first and commit once, last") {
   JournalSink sink;
@@ -165,16 +157,6 @@ TEST_CASE("progress grows at least every 16 MiB and reaches the total") {
   }
 }
 
-TEST_CASE("an empty plan reaches its total too") {
-  JournalSink sink;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> seen;
-  REQUIRE(write(FilePlan(), sink, [&](std::uint64_t done, std::uint64_t total) {
-    seen.emplace_back(done, total);
-    return true;
-  }));
-  CHECK(seen == std::vector<std::pair<std::uint64_t, std::uint64_t>>{{0, 0}});
-}
-
 TEST_CASE("a destination is untouched when progress says to stop, whenever it does") {
   const TemporaryFolder folder;
   put_file(folder / "out", "before");
@@ -193,39 +175,6 @@ TEST_CASE("a destination is untouched when progress says to stop, whenever it do
     CHECK(folder.names() == std::vector<std::string>{"out"});
     CHECK(code_of(written) == (stop_at <= kCalls ? "kInterrupted" : "no error"));
     CHECK((content_of(folder / "out") == "before") == (stop_at <= kCalls));
-  }
-}
-
-TEST_CASE("a destination is untouched when a source can't be read") {
-  const TemporaryFolder folder;
-  put_file(folder / "out", "before");
-  const FilePlan plan = plan_of({source_of("meta"), failing(20 * kMiB, 19 * kMiB)});
-  {
-    auto sink = open_file_sink(folder / "out", {.sync = false});
-    REQUIRE(sink);
-    CHECK(error_of(write(plan, **sink)) == "kIo: the disk is on fire");
-  }
-  CHECK(folder.names() == std::vector<std::string>{"out"});
-  CHECK(content_of(folder / "out") == "before");
-}
-
-TEST_CASE("a source that has changed since the plan is an error, not a mixture") {
-  const TemporaryFolder folder;
-  put_file(folder / "model.pte", "first content");
-  const FilePlan plan = plan_of({source_of("meta"), ByteSource::file(folder / "model.pte").value()});
-  put_file(folder / "model.pte", "first content and more");
-  JournalSink sink;
-  CHECK(code_of(write(plan, sink)) == "kCorrupt");
-  CHECK(sink.journal() == "reserve 17; append 4; append 13; ");
-}
-
-TEST_CASE("one plan is written several times with the same bytes") {
-  const std::string payload = patterned(100'000);
-  const FilePlan plan = plan_of({source_of("meta"), source_of(payload)});
-  for (int i = 0; i < 2; ++i) {
-    std::vector<std::byte> out;
-    REQUIRE(write(plan, *open_memory_sink(out)));
-    CHECK((text_of(out) == "meta" + payload));
   }
 }
 
