@@ -104,58 +104,65 @@ TEST_CASE(
                 "out of a bundle first"));
 }
 
-TEST_CASE("a root offset that leads nowhere is found") {
-  const std::string expected = "an offset to a multiple of 4 further on inside the file";
-  std::vector<Row> rows;
-  const auto beyond = static_cast<std::uint32_t>(real_bundle().size());
-  for (const std::uint32_t root :
-       {0U, 1U, 46U, beyond - 2, beyond, beyond + 4, kTwoGiB, kMost32 - 3, kMost32}) {
-    rows.push_back({text("root {}", root), [=](std::string& file, const Places&) {
-                      put_at(file, 0, root);
-                      return at(0, expected, std::to_string(root));
-                    }});
-  }
-  check_all_found(rows);
-}
-
-TEST_CASE("a root offset that leads to something else than a table is found") {
-  check_all_found({{"the identifier", [](std::string& file, const Places&) {
-                      put_at(file, 0, 4U);
-                      return at(4, "the distance to a vtable that is even and inside the file",
-                                std::to_string(get_at<std::int32_t>(file, 4)));
-                    }}});
-}
-
-TEST_CASE("a vtable that is not where one can be is found") {
+// truncation_and_flips_test.cpp compares every flipped bit with FlatBuffers' own verifier.
+TEST_CASE("each thing that a flatbuffer can have wrong is told with its place") {
+  const std::string further_on = "an offset to a multiple of 4 further on inside the file";
   const std::string odd = "the distance to a vtable that is even and inside the file";
-  const std::string outside = "the distance to a vtable inside the file";
+  const auto vector_of = [](const char* width) {
+    return text("the length of a vector of elements of {} that is inside the file", width);
+  };
   const auto size = static_cast<std::int32_t>(real_bundle().size());
   const auto root = static_cast<std::int32_t>(Places(real_bundle()).root);
-  check_all_found({
-      {"two bytes before the file", put(&Places::root, 0, root + 2, odd)},
-      {"2 GiB before the file", put(&Places::root, 0, std::int32_t{0x7fffffff}, odd)},
-      {"at an odd offset", put(&Places::root, 0, std::int32_t{11}, odd)},
-      {"at the end of the file", put(&Places::root, 0, root - size, outside)},
-      {"2 GiB behind", put(&Places::root, 0, std::int32_t{-0x7fffffff - 1}, outside)},
-  });
-}
-
-TEST_CASE("sizes that a vtable can't have are found") {
-  const std::string expected = "an even vtable size, inside the file";
-  std::vector<Row> rows;
-  for (const std::uint16_t size : std::vector<std::uint16_t>{3, 5, 0xfffe, 0xffff}) {
-    rows.push_back({text("vtable size {}", size), [=](std::string& file, const Places& places) {
-                      const std::size_t vtable = vtable_of(file, places.root);
-                      put_at(file, vtable, size);
-                      return at(vtable, expected, std::to_string(size));
+  const std::size_t end = 4 + std::string_view("count").size();  // of the text of a name
+  std::vector<Row> rows = {
+      {"a root that is the identifier",
+       [=](std::string& file, const Places&) {
+         put_at(file, 0, 4U);
+         return at(4, odd, std::to_string(get_at<std::int32_t>(file, 4)));
+       }},
+      {"a vtable two bytes before the file", put(&Places::root, 0, root + 2, odd)},
+      {"a vtable at an odd offset", put(&Places::root, 0, std::int32_t{11}, odd)},
+      {"a vtable at the end of the file",
+       put(&Places::root, 0, root - size, "the distance to a vtable inside the file")},
+      {"2^30 tables, 2^32 bytes", put(&Places::suites, 0, std::uint32_t{1} << 30, vector_of("4 bytes"))},
+      {"as many bytes as the file has",
+       put(&Places::program, 0, static_cast<std::uint32_t>(size), vector_of("1 byte"))},
+      {"2^32 - 1 characters", put(&Places::method_name, 0, kMost32, vector_of("1 byte"))},
+      {"2^31 sizes", put(&Places::sizes, 0, kTwoGiB, vector_of("4 bytes"))},
+      {"a string without the zero at its end",
+       [=](std::string& file, const Places& places) {
+         put_at(file, places.method_name + end, 'A');
+         return at(places.method_name + end, "the zero that ends a string", "65");
+       }},
+      {"a string up to the end of the file",
+       [=](std::string& file, const Places& places) {
+         REQUIRE(places.method_name + end + 1 + 2 == file.size());  // it is the last object
+         put_at(file, places.method_name, std::uint32_t{8});
+         return text("offset {}: expected 1 bytes inside the {} bytes there are", file.size(), file.size());
+       }},
+      {"an element at an unaligned offset", put(&Places::suites, 4, std::uint32_t{5}, further_on)},
+      {"an element 2^32 - 4 on, which is before it in 32 bits",
+       put(&Places::suites, 8, kMost32 - 3, further_on)},
+      {"a union of an unknown type",
+       [](std::string& file, const Places& places) {
+         put_at(file, field_of(file, places.value, bp::Value::VT_VAL_TYPE), std::uint8_t{5});
+         return at(places.value, "a known type of the union Value.val", "5");
+       }},
+  };
+  for (const std::uint32_t at_root : {0U, 1U, static_cast<std::uint32_t>(size) - 2, kMost32 - 3}) {
+    rows.push_back({text("root {}", at_root), [=](std::string& file, const Places&) {
+                      put_at(file, 0, at_root);
+                      return at(0, further_on, std::to_string(at_root));
                     }});
   }
-  check_all_found(rows);
-}
-
-TEST_CASE("a field that is not inside the file, or not aligned, is found") {
-  std::vector<Row> rows;
-  for (const std::uint16_t offset : std::vector<std::uint16_t>{1, 2, 3, 5, 14, 0xfffc}) {
+  for (const std::uint16_t vtable_size : std::vector<std::uint16_t>{3, 5, 0xfffe}) {
+    rows.push_back({text("vtable size {}", vtable_size), [=](std::string& file, const Places& places) {
+                      const std::size_t vtable = vtable_of(file, places.root);
+                      put_at(file, vtable, vtable_size);
+                      return at(vtable, "an even vtable size, inside the file", std::to_string(vtable_size));
+                    }});
+  }
+  for (const std::uint16_t offset : std::vector<std::uint16_t>{1, 14, 0xfffc}) {
     rows.push_back(
         {text("field at {}", offset), [=](std::string& file, const Places& places) {
            const std::size_t slot = vtable_of(file, places.root) + bp::BundledProgram::VT_METHOD_TEST_SUITES;
@@ -165,60 +172,6 @@ TEST_CASE("a field that is not inside the file, or not aligned, is found") {
                           places.root),
                      std::to_string(offset));
          }});
-  }
-  check_all_found(rows);
-}
-
-TEST_CASE("a vector or a string that goes beyond the file is found") {
-  const auto vector_of = [](const char* width) {
-    return text("the length of a vector of elements of {} that is inside the file", width);
-  };
-  const auto size = static_cast<std::uint32_t>(real_bundle().size());
-  check_all_found({
-      {"2^31 tables", put(&Places::suites, 0, kTwoGiB, vector_of("4 bytes"))},
-      {"2^32 - 1 tables", put(&Places::suites, 0, kMost32, vector_of("4 bytes"))},
-      {"2^30 tables, 2^32 bytes", put(&Places::suites, 0, std::uint32_t{1} << 30, vector_of("4 bytes"))},
-      {"2^31 bytes", put(&Places::program, 0, kTwoGiB, vector_of("1 byte"))},
-      {"2^32 - 1 bytes", put(&Places::program, 0, kMost32, vector_of("1 byte"))},
-      {"as many bytes as the file has", put(&Places::program, 0, size, vector_of("1 byte"))},
-      {"2^32 - 1 characters", put(&Places::method_name, 0, kMost32, vector_of("1 byte"))},
-      {"2^31 sizes", put(&Places::sizes, 0, kTwoGiB, vector_of("4 bytes"))},
-  });
-}
-
-TEST_CASE("a string without the zero at its end is found") {
-  const std::size_t end = 4 + std::string_view("count").size();
-  check_all_found({
-      {"another byte",
-       [=](std::string& file, const Places& places) {
-         put_at(file, places.method_name + end, 'A');
-         return at(places.method_name + end, "the zero that ends a string", "65");
-       }},
-      {"the end of the file",
-       [=](std::string& file, const Places& places) {
-         REQUIRE(places.method_name + end + 1 + 2 == file.size());  // it is the last object
-         put_at(file, places.method_name, std::uint32_t{8});
-         return text("offset {}: expected 1 bytes inside the {} bytes there are", file.size(), file.size());
-       }},
-  });
-}
-
-TEST_CASE("an offset of an element that leads beyond the file is found") {
-  const std::string expected = "an offset to a multiple of 4 further on inside the file";
-  check_all_found({
-      {"unaligned", put(&Places::suites, 4, std::uint32_t{5}, expected)},
-      {"2^31 on", put(&Places::suites, 8, kTwoGiB, expected)},
-      {"2^32 - 4 on, which is before it in 32 bits", put(&Places::suites, 8, kMost32 - 3, expected)},
-  });
-}
-
-TEST_CASE("a union of an unknown type is found") {
-  std::vector<Row> rows;
-  for (const std::uint8_t type : std::vector<std::uint8_t>{5, 9, 255}) {
-    rows.push_back({text("type {}", type), [=](std::string& file, const Places& places) {
-                      put_at(file, field_of(file, places.value, bp::Value::VT_VAL_TYPE), type);
-                      return at(places.value, "a known type of the union Value.val", std::to_string(type));
-                    }});
   }
   check_all_found(rows);
 }

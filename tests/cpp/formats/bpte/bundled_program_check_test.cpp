@@ -70,47 +70,27 @@ TEST_CASE("what does not fit the program, or would harm ExecuTorch's reader, is 
        [](BundledProgram& b) { scale(b).method_name = "encode"; }},
       {"method 'scale', test case 1: 3 inputs given, the method has 4",
        [](BundledProgram& b) { scale(b).test_cases[1].inputs.pop_back(); }},
-      {"method 'scale', test case 1: 5 inputs given, the method has 4",
-       [](BundledProgram& b) { scale(b).test_cases[1].inputs.emplace_back(true); }},
       {"1 expected output given, the method has 2",
        [](BundledProgram& b) { count(b).test_cases[0].expected_outputs.pop_back(); }},
       {place + "0 is an integer, expected a tensor",
        [](BundledProgram& b) { scale_input(b, 0) = std::int64_t{2}; }},
-      {place + "0 is nothing (null), expected a tensor",
-       [](BundledProgram& b) { scale_input(b, 0) = std::monostate{}; }},
       {place + "1 is a double, expected an integer", [](BundledProgram& b) { scale_input(b, 1) = 2.0; }},
-      {place + "1 is a tensor, expected an integer",
-       [](BundledProgram& b) { scale_input(b, 1) = scale_tensor(b); }},
-      {place + "2 is an integer, expected a double",
-       [](BundledProgram& b) { scale_input(b, 2) = std::int64_t{0}; }},
-      {place + "3 is an integer, expected a bool",
-       [](BundledProgram& b) { scale_input(b, 3) = std::int64_t{1}; }},
       {"method 'scale', test case 1: expected output 0 is a bool, expected a tensor",
        [](BundledProgram& b) { scale(b).test_cases[1].expected_outputs[0] = true; }},
       {"input 1 is 3, but the method was exported with 2",
        [](BundledProgram& b) { scale_input(b, 1) = std::int64_t{3}; }},
       {"input 2 is 0.26", [](BundledProgram& b) { scale_input(b, 2) = 0.26; }},
-      {"input 3 is", [](BundledProgram& b) { scale_input(b, 3) = false; }},
       {place + "0 has 59 bytes of data, expected 60", [&](BundledProgram& b) { bytes(scale_tensor(b), 59); }},
-      {place + "0 has 61 bytes of data, expected 60", [&](BundledProgram& b) { bytes(scale_tensor(b), 61); }},
-      {place + "0 has 0 bytes of data, expected 60", [&](BundledProgram& b) { bytes(scale_tensor(b), 0); }},
       {place + "0 is float16, expected float32",
        [&](BundledProgram& b) {
          scale_tensor(b).scalar_type = ScalarType::kFloat16;
          bytes(scale_tensor(b), 30);
        }},
-      {place + "0 is int32, expected float32",
-       [](BundledProgram& b) { scale_tensor(b).scalar_type = ScalarType::kInt32; }},
       {place + "0 has scalar type 18",
        [](BundledProgram& b) { scale_tensor(b).scalar_type = static_cast<ScalarType>(18); }},
       {place + "0 has shape [5, 3], expected [3, 5]",
        [](BundledProgram& b) {
          scale_tensor(b).sizes = {5, 3};
-       }},
-      {place + "0 has shape [15], expected [3, 5]",
-       [](BundledProgram& b) {
-         scale_tensor(b).sizes = {15};
-         scale_tensor(b).dim_order = {0};
        }},
       {place + "0 has sizes [-3, 5]",
        [](BundledProgram& b) {
@@ -122,8 +102,6 @@ TEST_CASE("what does not fit the program, or would harm ExecuTorch's reader, is 
          scale_tensor(b).dim_order = contiguous_dim_order(17);
        }},
       {"expected output 0 has 59 bytes of data", [&](BundledProgram& b) { bytes(scale_output(b), 59); }},
-      {"expected output 0 is int32",
-       [](BundledProgram& b) { scale_output(b).scalar_type = ScalarType::kInt32; }},
   });
 }
 

@@ -4,8 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,14 +41,6 @@ FilePlan plan_of(const BundledProgram& bundle, std::uint32_t program_alignment =
   return std::move(plan).value();
 }
 
-const Extent& program_extent(const FilePlan& plan) {
-  const auto found = std::find_if(plan.extents.begin(), plan.extents.end(), [&](const Extent& extent) {
-    return plan.label(extent) == "BundledProgram.program";
-  });
-  REQUIRE(found != plan.extents.end());
-  return *found;
-}
-
 TEST_CASE("a plan's extents follow each other from the start to the end of the file, aligned") {
   const std::string data = patterned(1000);
   const auto tensor = tensor_of(ScalarType::kUInt8, {1000}, source_of(data));
@@ -71,19 +61,6 @@ TEST_CASE("a plan's extents follow each other from the start to the end of the f
   CHECK(plan.payload_size == payload);
   CHECK(plan.metadata_size == plan.size - payload);
   CHECK(written(plan).size() == plan.size);
-}
-
-TEST_CASE("the program starts at a multiple of the alignment asked for") {
-  const BundledProgram bundle = bundle_of({std::int64_t{1}}, ByteSource::zeros(5000));
-  CHECK(program_extent(plan_of(bundle)).offset % 32 == 0);
-  for (std::uint32_t alignment = 1; alignment <= 65536; alignment *= 2) {
-    CAPTURE(alignment);
-    const FilePlan plan = plan_of(bundle, alignment);
-    CHECK(program_extent(plan).offset % alignment == 0);
-    CHECK(program_extent(plan).alignment == alignment);
-    CHECK(plan.size < 5000 + 2 * 65536 + 1000);
-    CHECK(written(plan).size() == plan.size);
-  }
 }
 
 TEST_CASE("an alignment that is no power of two up to 65536 is refused") {
@@ -135,30 +112,6 @@ TEST_CASE("a bundle that is too large is refused whatever makes it so, and the e
   const auto half = tensor_of(ScalarType::kFloat32, {1 << 28}, ByteSource::zeros(std::uint64_t{1} << 30));
   CHECK(try_plan(bundle_of({half})));
   CHECK(code_of(try_plan(bundle_of({half, half}))) == "kTooLarge");
-}
-
-TEST_CASE("write_file makes the planned file, and no file after an error or a stop") {
-  const TemporaryFolder folder;
-  const BundledProgram bundle = bundle_of({2.5}, ByteSource::zeros(3'000'000));
-  const std::string path = folder / "out.bpte";
-  BundledProgramFileOptions options;
-  options.unchecked = true;
-  options.program_alignment = 4096;
-  options.file.sync = false;
-  options.progress = [](std::uint64_t, std::uint64_t) { return false; };
-  CHECK(code_of(write_file(bundle, path, options)) == "kInterrupted");
-  CHECK(code_of(write_file(bundle, path)) == "kCorrupt");  // zeros are no program
-  CHECK(code_of(write_file(bundle, folder / "missing/out.bpte", options)) == "kNotFound");
-  CHECK(folder.names().empty());
-  std::uint64_t last = 0;
-  options.progress = [&](std::uint64_t done, std::uint64_t) {
-    last = done;
-    return true;
-  };
-  REQUIRE(write_file(bundle, path, options));
-  CHECK((content_of(path) == written(plan_of(bundle, 4096))));
-  CHECK(last == std::filesystem::file_size(path));
-  CHECK(folder.names() == std::vector<std::string>{"out.bpte"});
 }
 
 TEST_CASE("bundles have the bytes that ExecuTorch writes") {

@@ -67,30 +67,6 @@ Schema schema_of(const char* text) {
   return std::move(schema).value();
 }
 
-/// Makes a flatbuffer of `depth` tables, each in the one before, as `schema` sees it.
-Result<void> verify_nested(const Schema& schema, int depth) {
-  Builder builder;
-  flatbuffers::Offset<flatbuffers::Table> inner;
-  for (int i = 0; i < depth; ++i) {
-    const auto start = builder.StartTable();
-    if (i > 0) builder.AddOffset(4, inner);
-    inner = flatbuffers::Offset<flatbuffers::Table>(builder.EndTable(start));
-  }
-  builder.Finish(inner, "NEST");
-  auto view = FlatbufferView::open(schema, file_of(finished(builder)), "bad");
-  if (!view) return std::move(view).error();
-  return verify_flatbuffer(*view);
-}
-
-TEST_CASE("tables are nested up to 64 deep, as FlatBuffers takes them, and not deeper") {
-  const Schema schema = schema_of("table Nest { inner:Nest; } root_type Nest; file_identifier \"NEST\";");
-  CHECK(error_of(verify_nested(schema, 64)) == "no error");
-  CHECK(error_of(verify_nested(schema, 65)) == containing("kCorrupt: bad: offset "));
-  CHECK(error_of(verify_nested(schema, 65)) ==
-        containing(": expected tables nested at most 64 deep, found Nest"));
-  CHECK(error_of(verify_nested(schema, 100'000)) == containing("nested at most 64 deep"));
-}
-
 TEST_CASE("a million tables, more than FlatBuffers' own verifier takes, are verified") {
   Builder builder;
   std::vector<flatbuffers::Offset<bp::Value>> values;
@@ -170,22 +146,6 @@ TEST_CASE("an object that is shared twice is fine, and its part is listed once")
   const auto program = inspect(file_of(golden_program()));
   REQUIRE(program);
   CHECK(inspection->metadata_size == file.size() - golden_program().size() + program->metadata_size - 60);
-}
-
-TEST_CASE("a union that has a type but no value is found") {
-  Builder builder;
-  const auto value = bp::CreateValue(builder, bp::ValueUnion_Int);
-  const std::string file = bundle_of_inputs(builder, builder.CreateVector(&value, 1));
-  const auto position = position_of(file, bp::GetBundledProgram(file.data())
-                                              ->method_test_suites()
-                                              ->Get(0)
-                                              ->test_cases()
-                                              ->Get(0)
-                                              ->inputs()
-                                              ->Get(0));
-  CHECK(lines_of(findings_of(file).errors) ==
-        "bad: offset " + std::to_string(position) +
-            ": expected a value of the union Value.val, found nothing\n");
 }
 
 }  // namespace
