@@ -145,46 +145,6 @@ TEST_CASE("of two methods of one name the runtime takes the first, which is told
         containing("expected each method once, as ExecuTorch takes the first of a name, found 'forward'"));
 }
 
-TEST_CASE("names hold no zero byte, at which ExecuTorch ends them") {
-  const std::string bad("x\0y", 3);
-  struct BadName {
-    std::string field;
-    std::function<void(ProgramT&)> spoil;
-  };
-  const std::vector<BadName> all = {
-      {"ExecutionPlan.name", [&](ProgramT& p) { plan_of(p).name = bad; }},
-      {"Operator.name", [&](ProgramT& p) { plan_of(p).operators[0]->name = bad; }},
-      {"Operator.overload", [&](ProgramT& p) { plan_of(p).operators[0]->overload = bad; }},
-      {"BackendDelegate.id",
-       [&](ProgramT& p) {
-         add_delegate(p, DataLocation::DataLocation_SEGMENT, 0);
-         plan_of(p).delegates[0]->id = bad;
-       }},
-      {"CompileSpec.key",
-       [&](ProgramT& p) {
-         add_delegate(p, DataLocation::DataLocation_SEGMENT, 0);
-         auto spec = std::make_unique<CompileSpecT>();
-         spec->key = bad;
-         plan_of(p).delegates[0]->compile_specs.push_back(std::move(spec));
-       }},
-      {"ExtraTensorInfo.fully_qualified_name",
-       [&](ProgramT& p) {
-         tensor_of(p).extra_tensor_info = std::make_unique<ExtraTensorInfoT>();
-         tensor_of(p).extra_tensor_info->fully_qualified_name = bad;
-       }},
-      {"NamedData.key", [&](ProgramT& p) { add_named(p, bad, 0); }},
-  };
-  for (const BadName& one : all) {
-    CAPTURE(one.field);
-    ProgramT object = real_object();
-    add_segment(object);
-    one.spoil(object);
-    CHECK(error_of(ProgramFile::open(source_of(packed(object)), "bad")) ==
-          containing("expected in " + one.field +
-                     " a name without a zero byte, at which ExecuTorch ends names, found 'x\\x00y'"));
-  }
-}
-
 TEST_CASE("an index of an input, an output or an argument that no value has is found") {
   ProgramT real = real_object();
   const std::uint64_t values = plan_of(real).values.size();

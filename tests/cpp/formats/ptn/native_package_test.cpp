@@ -73,26 +73,6 @@ Findings findings_of(const std::string& bytes) {
   return *findings;
 }
 
-TEST_CASE("constants are stored by name, equal ones once, and state by itself") {
-  const NativePackageFile file = opened(bytes_of_package(four_constants()));
-  REQUIRE(file.members().size() == 3);
-  CHECK(file.members()[0].name == "program.ptg");
-  CHECK(text_of(file.graph()) == text_of(four_constants().graph));
-  REQUIRE(file.constants().size() == 3);
-  CHECK(file.constants()[0].name == "!state");
-  CHECK(file.constants()[1].name == "a");
-  CHECK(file.constants()[2].name == "b");
-  CHECK(text_of(file.constants()[2].data) == "12345678");
-  REQUIRE(file.aliases().size() == 1);
-  CHECK(file.aliases()[0].key == "same");
-  CHECK(file.aliases()[0].constant == 1);
-  CHECK(text_of(file.members()[2].data) == "{\n  \"same\": \"a\"\n}");
-  REQUIRE(file.tensors().size() == 4);
-  CHECK(text_of(file.tensors()[3].data) == "123");
-  CHECK(findings_of(bytes_of_package(four_constants())).errors.empty());
-  CHECK(findings_of(bytes_of_package(four_constants())).warnings.empty());
-}
-
 TEST_CASE("a plan says how much of the package is graph and constants") {
   const NativePackage package = four_constants();
   const auto planned = plan(package);
@@ -110,22 +90,6 @@ TEST_CASE("a package without constants is whole") {
   CHECK(opened(bytes).members().size() == 1);
   CHECK(findings_of(bytes).errors.empty());
   CHECK(findings_of(bytes).warnings.empty());
-}
-
-TEST_CASE("the keys of scales and of zero points are those of constants") {
-  native_graph::ProgramT program;
-  native_graph::GetProgram(text_of(four_constants().graph).data())->UnPackTo(&program);
-  auto& meta = *program.methods[0]->constants[0]->meta;
-  native_graph::AffineGroupT group;
-  group.scale_data_key = "scale";
-  group.zero_point_data_key = "zero";
-  meta.quant = std::make_unique<native_graph::QuantSpecT>();
-  meta.quant->scheme.Set(group);
-  flatbuffers::FlatBufferBuilder builder;
-  builder.Finish(native_graph::Program::Pack(builder, &program), native_graph::ProgramIdentifier());
-  NativePackage package = four_constants();
-  package.graph = source_of({reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize()});
-  CHECK(error_of(plan(package)) == containing("2 constants that are not given: 'scale', 'zero'"));
 }
 
 TEST_CASE("the time of members is one that a zip archive can say") {
@@ -151,20 +115,6 @@ TEST_CASE("the time of members is one that a zip archive can say") {
   const auto member = read_zip(source_of(bytes_of_package(package)))->members[0];
   CHECK(member.day == (127 << 9 | 12 << 5 | 31));
   CHECK(member.time == (23 << 11 | 59 << 5 | 30));
-}
-
-TEST_CASE("any byte but 0 of a boolean field is true") {
-  NativePackage package = four_constants();
-  std::string graph = text_of(package.graph);
-  const auto* const state = native_graph::GetProgram(graph.data())->methods()->Get(0)->constants()->Get(2);
-  const std::uint8_t* const mutated = reinterpret_cast<const flatbuffers::Table*>(state)->GetAddressOf(
-      native_graph::NamedTensorRef::VT_MUTATED);
-  REQUIRE(mutated != nullptr);
-  graph[static_cast<std::size_t>(reinterpret_cast<const char*>(mutated) - graph.data())] = '\2';
-  package.graph = source_of(graph);
-  const NativePackageFile file = opened(bytes_of_package(package));
-  REQUIRE(file.constants().size() == 3);
-  CHECK(file.constants()[0].name == "!state");
 }
 
 TEST_CASE("what no reader would take is refused") {

@@ -263,20 +263,6 @@ TEST_CASE("an alignment that is none is refused") {
         "kInvalidArgument: delegate alignment 131072: expected a power of two from 1 to 65536");
 }
 
-TEST_CASE("a delegate whose data is nowhere is found") {
-  // The data is in a segment. Then the delegate says that it is in the flatbuffer, which has none.
-  std::string bad = laid_out(with_inline_delegates({"one"}), {.delegates = DelegateData::kInSegments});
-  const auto& delegate = *program::GetProgram(bad.data())->execution_plan()->Get(0)->delegates()->Get(0);
-  const std::size_t at = position_of(bad, delegate.processed());
-  using Reference = program::BackendDelegateDataReference;
-  put_at<std::int8_t>(bad, field_of(bad, at, Reference::VT_LOCATION), DataLocation_INLINE);
-  for (const DelegateData to : {DelegateData::kInline, DelegateData::kInSegments}) {
-    CHECK(error_of(planned(file_of(bad), {.delegates = to})) ==
-          exactly("kCorrupt: bad: offset " + std::to_string(at) +
-                  ": expected an index below 0 of a delegate's data in the flatbuffer, found 0"));
-  }
-}
-
 TEST_CASE("the data of delegates is not put into a flatbuffer that it does not fit in") {
   const std::uint64_t size = 123457;  // which no other number in the file is
   std::string file =

@@ -230,20 +230,6 @@ class Shared {
 
 using Fills = std::map<std::string, char>;
 
-TEST_CASE("constants that programs have in common go to one file under every name, and others stay") {
-  const Shared shared(
-      {{.constants = {{"a.w", 'x'}, {"a.b", 'y'}}}, {.constants = {{"b.c", 'z'}, {"b.w", 'x'}}}});
-  CHECK(shared.fills() == Fills{{"a.w", 'x'}, {"b.w", 'x'}});
-  CHECK(shared.weights().segments().value().size() == 1);
-  CHECK(shared.plan.tensor_data.buffers.size() == 1);
-  CHECK(shared.kept() ==
-        "0 constant 'a.b': no other program has it\n1 constant 'b.c': no other program has it\n");
-  CHECK(shared.names(0) == "a.w\na.b\n");
-  CHECK(shared.plan.renamed.empty());
-  CHECK(shared.plan.size() ==
-        shared.plan.weights->size + shared.plan.programs[0].size + shared.plan.programs[1].size);
-}
-
 TEST_CASE("a constant of no name goes by the key of equal named data, or by its SHA-256") {
   const Shared shared({{.constants = {{"", 'x'}, {"", 'y'}}},
                        {.constants = {{"", 'y'}}, .named_data = {{"key", 'x'}, {"other", 'z'}}}});
@@ -255,22 +241,6 @@ TEST_CASE("a constant of no name goes by the key of equal named data, or by its 
   CHECK(shared.names(0) == "key\n" + entries[1].key + "\n");
   CHECK(shared.names(1) == entries[1].key + "\n");
   CHECK(shared.kept() == "1 named data 'other': no other program has it\n");
-}
-
-TEST_CASE("one name of two data is renamed in the later programs") {
-  const Shared shared({{.constants = {{"w", 'x'}}},
-                       {.constants = {{"w", 'y'}}},
-                       {.constants = {{"w", 'x'}, {"v", 'z'}}},
-                       {.constants = {{"w", 'y'}, {"u", 'z'}}},
-                       {.constants = {{"w", 'z'}}},
-                       {.constants = {{"w", 'z'}}}});
-  CHECK(shared.fills() == Fills{{"w", 'x'}, {"w:float32[200]", 'y'}, {"v", 'z'}, {"u", 'z'}, {"w:2", 'z'}});
-  REQUIRE(shared.plan.renamed.size() == 4);
-  CHECK(shared.plan.renamed[0].program == 1);
-  CHECK(shared.plan.renamed[0].name == "w");
-  CHECK(shared.plan.renamed[1].key == "w:float32[200]");
-  CHECK(shared.plan.renamed[2].key == "w:2");
-  CHECK(shared.plan.renamed[3].key == "w:2");
 }
 
 TEST_CASE("tensors of several layouts get a key each, as the file says of what layout the data is") {
@@ -346,20 +316,6 @@ TEST_CASE("an initial state stays in its program") {
   CHECK(data.size == 800);
 }
 
-TEST_CASE("weights move back in, those of a delegate too where a tensor has their key") {
-  const Shared shared(
-      {{.constants = {{"", 'x'}}}, {.named_data = {{"key", 'x'}}, .delegate = "asks for key"}});
-  CHECK(shared.fills() == Fills{{"key", 'x'}});
-  for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
-    const auto back = etstream::plan(shared.opened_after(i), {.constants_in = {&shared.weights()}});
-    REQUIRE_MESSAGE(back, back.error().message);
-    const std::string program = written(back->program);
-    CHECK(lines_of(findings_of(program).errors) == "");
-    CHECK(external_keys(ProgramFile::open(file_of(program)).value()).value().empty());
-    CHECK(program.size() > 800);
-  }
-}
-
 TEST_CASE("one program shares nothing, and nothing is too small to be shared") {
   CHECK(error_of(plan(SharedWeights())) ==
         "kInvalidArgument: weights are shared by two programs or more, found 0");
@@ -367,34 +323,6 @@ TEST_CASE("one program shares nothing, and nothing is too small to be shared") {
   CHECK(error_of(plan(SharedWeights{.programs = {&*program}})) == containing("found 1"));
   CHECK(error_of(plan(SharedWeights{.programs = {&*program, &*program}, .least_size = 0})) ==
         containing("a least size of 1 byte or more"));
-}
-
-TEST_CASE("a constant that is nowhere, or not as long as its tensor, is found") {
-  const auto shared = [](const std::function<void(std::string&)>& change) {
-    std::string bad = made({.constants = {{"w", 'x'}, {"v", 'y'}}});
-    change(bad);
-    const auto a = ProgramFile::open(file_of(bad));
-    const auto b = ProgramFile::open(file_of(made({.constants = {{"w", 'x'}}})));
-    REQUIRE(a);
-    REQUIRE(b);
-    return plan(SharedWeights{.programs = {&*a, &*b}});
-  };
-  const auto tensor_in = [](std::string& file) {
-    const auto* value = program::GetProgram(file.data())->execution_plan()->Get(0)->values()->Get(1);
-    return position_of(file, value->val_as_Tensor());
-  };
-  CHECK(error_of(shared([&](std::string& file) {
-          put_at<std::uint32_t>(file, field_of(file, tensor_in(file), program::Tensor::VT_DATA_BUFFER_IDX),
-                                3);
-        })) == containing("expected a constant below 3, found 3"));
-  const auto half = shared([&](std::string& file) {
-    const auto* value = program::GetProgram(file.data())->execution_plan()->Get(0)->values()->Get(1);
-    const std::size_t order = position_of(file, value->val_as_Tensor()->dim_order());
-    put_at<std::uint8_t>(file, order + 4, 7);
-  });
-  REQUIRE(half);
-  CHECK_FALSE(half->weights);
-  CHECK(half->data.at(0).uses.at(0).kept == KeptBecause::kLayout);
 }
 
 }  // namespace
