@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "test_errors.h"
@@ -117,24 +116,6 @@ TEST_CASE("JSON comes as its events") {
   }
 }
 
-TEST_CASE("every kind of event has a name for messages") {
-  using Kind = JsonEvent::Kind;
-  const std::vector<std::pair<Kind, std::string>> names = {
-      {Kind::kNull, "null"},
-      {Kind::kBool, "true or false"},
-      {Kind::kInteger, "an integer"},
-      {Kind::kUnsigned, "an integer over 63 bits"},
-      {Kind::kDouble, "a number with point or exponent"},
-      {Kind::kString, "a string"},
-      {Kind::kKey, "a key"},
-      {Kind::kObject, "an object"},
-      {Kind::kEndObject, "the end of the object"},
-      {Kind::kArray, "an array"},
-      {Kind::kEndArray, "the end of the array"},
-  };
-  for (const auto& entry : names) CHECK(name_of(entry.first) == entry.second);
-}
-
 TEST_CASE("what is not JSON is corrupt, with its line") {
   struct Row {
     std::string json;
@@ -142,34 +123,16 @@ TEST_CASE("what is not JSON is corrupt, with its line") {
   };
   const std::vector<Row> rows = {
       {"", 1},
-      {" \n ", 2},
-      {"[", 1},
       {"[1,\n\n", 2},
-      {R"({"a")", 1},
       {"[1,]", 1},
-      {"[1 2]", 1},
       {"[1]\n\nx", 3},
-      {"[1]\n[2]", 2},
       {"{a: 1}", 1},
-      {R"({"a": 1,})", 1},
-      {"{1: 2}", 1},
       {"['a']", 1},
-      {"nul", 1},
       {"[\nNaN]", 2},
       {"[01]", 1},
-      {"[+1]", 1},
-      {"[1.]", 1},
-      {"[.5]", 1},
-      {"[1e]", 1},
-      {"[-]", 1},
       {"// no\n[]", 1},
-      {"[\"abc", 1},
       {R"(["\x"])", 1},
-      {R"(["\u12g4"])", 1},
       {R"(["\ud800"])", 1},
-      {R"(["\udc00x"])", 1},
-      {"[1}", 1},
-      {"{\"a\": 1]", 1},
       {"]", 1},
       {std::string(kWindow - 1, ' ') + "\nx", 2},
   };
@@ -178,11 +141,6 @@ TEST_CASE("what is not JSON is corrupt, with its line") {
     CHECK(error_of(parse(row.json)) ==
           containing("kCorrupt: memory: line " + std::to_string(row.line) + ": not JSON: "));
   }
-}
-
-TEST_CASE("an error says what was found and what was expected") {
-  CHECK(error_of(parse("[1,]")) == containing("unexpected ']'"));
-  CHECK(error_of(parse("[1")) == containing("unexpected end of input"));
 }
 
 TEST_CASE("an error about a long string is short") {
@@ -194,14 +152,6 @@ TEST_CASE("an error about a long string is short") {
 TEST_CASE("an error holds no bytes that could garble a terminal, or are not UTF-8") {
   CHECK(error_of(parse("[\"\xff\"]")) != containing("\xff"));
   CHECK(error_of(parse("[\"\x7f")) != containing("\x7f"));
-}
-
-TEST_CASE("strings that are not UTF-8, or hold control bytes, are corrupt") {
-  for (const std::string string :
-       {"\xff", "\x80", "\xc0\xaf", "\xe6\xa8", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x01", "\n"}) {
-    CAPTURE(string);
-    CHECK(code_of(parse("[\"" + std::string(string) + "\"]")) == "kCorrupt");
-  }
 }
 
 TEST_CASE("an integer over 64 bits is an error, not a rounded number") {
