@@ -6,7 +6,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
@@ -73,35 +72,6 @@ TEST_CASE(
   CHECK((files->program == expected));
   CHECK((files->data == made::data_of(given.now)));
   CHECK(files->replaced == 10);
-}
-
-TEST_CASE("the same weights give the same files") {
-  Case given = network();
-  given.now = given.was;
-  const auto files = reweighted(given);
-  REQUIRE_MESSAGE(files, full_message(files.error()));
-  CHECK((files->program == made::file(given.program)));
-  CHECK((files->data == given.data));
-}
-
-TEST_CASE("what a plan replaces has labels and is counted as payload or as metadata") {
-  const Case given = network();
-  const ProgramFile program = made::opened(made::file(given.program));
-  const TensorDataFile data = made::opened_data(given.data);
-  const auto planned = plan(Reweighting{&program, {&data}, &given.was, &given.now});
-  REQUIRE_MESSAGE(planned, full_message(planned.error()));
-  std::uint64_t weights = 0;
-  std::uint64_t keys = 0;
-  for (const Extent& extent : planned->program.extents) {
-    CHECK(extent.alignment == 1);
-    if (planned->program.labels[extent.label] == "weights") weights += extent.size();
-    if (planned->program.labels[extent.label] == "key") keys += extent.size();
-  }
-  CHECK(keys == 6 * 64);
-  CHECK(weights == 128 + 12 + 64 + 16 + 16 + 8 + 8 + 4 + 4);
-  CHECK(planned->program.metadata_size == keys);
-  CHECK(planned->program.payload_size + keys == planned->program.size);
-  CHECK(planned->origins.payloads.size() == 12);
 }
 
 /// Returns the tensor in another type.

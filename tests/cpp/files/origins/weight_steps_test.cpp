@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -91,19 +90,6 @@ TEST_CASE("integers and scales follow from a tensor, joined ones from several") 
   CHECK(text_of(take_steps(two.find(), *scales).value()) == std::string("\x80\x3F\0\x40", 4));
 }
 
-TEST_CASE("scales have the steps up to the integers, and no order behind them") {
-  const Quantization how = {2, -128, 127};
-  const WeightSteps steps = {{3, {CastStep{ScalarType::kFloat32}, QuantizeStep{how}, PermuteStep{{1, 0}}}}};
-  const auto scales = scales_of(steps, ScalarType::kFloat32);
-  REQUIRE(scales);
-  REQUIRE(scales->size() == 1);
-  CHECK(scales->front().tensor == 3);
-  REQUIRE(scales->front().steps.size() == 2);
-  CHECK(std::get<ScalesStep>(scales->front().steps[1]).how == how);
-  CHECK_FALSE(scales_of({{3, {PermuteStep{{1, 0}}}}}, ScalarType::kFloat32));
-  CHECK_FALSE(scales_of({steps[0], {3, {}}}, ScalarType::kFloat32));
-}
-
 /// A tensor, and the four of a batch norm behind it.
 Tensors with_norm(CheckpointTensor own) {
   return Tensors({std::move(own), floats("mean", {3}, {-0.25F, 0.0625F, 2.0F}),
@@ -158,54 +144,6 @@ TEST_CASE("a bias becomes integers by the scales of the weights and that of thei
   const Tensors ties({floats("b", {2}, {0.625F, 0.875F}), floats("w", {1, 2}, {127.0F, 1.0F})});
   step.are_scales = false;
   CHECK(ties.numbers<std::int32_t>({step}) == std::vector<std::int32_t>{2, 4});
-}
-
-TEST_CASE("steps that a tensor does not allow are refused") {
-  const Tensors one({floats("w", {3, 2}, counting(6)), floats("long", {65537}, Floats(65537)),
-                     floats("two", {2}, {1, 2}), floats("most", {65536}, Floats(65536))});
-  const auto refused = [&](const WeightStep& step) { return error_of(one.made({step})); };
-  CHECK(refused(PermuteStep{{0}}) ==
-        exactly("kInvalidArgument: memory: expected other dimensions, found a tensor of [3, 2]"));
-  CHECK(refused(PermuteStep{{0, 1, 2}, 2}) ==
-        exactly("kInvalidArgument: memory: expected other groups, found a tensor of [3, 2]"));
-  CHECK(refused(InterleaveRopeStep{2}) ==
-        exactly("kInvalidArgument: memory: expected other rows, found a tensor of [3, 2]"));
-  CHECK(refused(NormStep{.mean = 1, .variance = 1, .weight = 1, .bias = 1}) ==
-        exactly("kInvalidArgument: memory: expected at most 65536 float32, found 262148 bytes"));
-  for (std::size_t NormStep::*part : {&NormStep::variance, &NormStep::weight, &NormStep::bias}) {
-    NormStep norm{.mean = 2, .variance = 2, .weight = 2, .bias = 2};
-    norm.*part = 0;
-    CHECK(refused(norm) == containing("expected other channels of a batch norm"));
-  }
-  CHECK(refused(NormStep{.mean = 3, .variance = 3, .weight = 3, .bias = 3}) ==
-        containing("expected other channels, found"));
-  CHECK(refused(NormStep{.mean = 2, .variance = 2, .weight = 2, .bias = 2}) ==
-        containing("expected other channels, found"));
-  CHECK(refused(NormStep{.mean = 2, .variance = 2, .weight = 2, .bias = 2, .axis = 2}) ==
-        containing("expected other channels, found"));
-  CHECK(refused(NormStep{.part = NormStep::Part::kBias, .mean = 2, .variance = 2, .weight = 2, .bias = 2}) ==
-        containing("expected other channels, found"));
-  CHECK(refused(QuantizeBiasStep{{{2, {}}}, 1.0F}) == containing("expected other scales"));
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  const Tensors numberless({floats("b", {2}, {1, nan}), floats("one", {1}, {1})});
-  CHECK(error_of(numberless.made({QuantizeBiasStep{{{1, {}}}, 1.0F}})) ==
-        exactly("kInvalidArgument: memory: tensor 'b': element 1 is to be quantized as a bias: expected a "
-                "number, found a NaN"));
-  const Tensors scalar({floats("s", {}, {1})});
-  CHECK(error_of(scalar.made({PermuteStep{{0}, 2}})) == containing("expected other groups"));
-  for (const Tensors& none : {scalar, Tensors({floats("none", {0, 2}, {})})}) {
-    CHECK(error_of(none.made({InterleaveRopeStep{1}})) == containing("expected other rows"));
-  }
-  CHECK(refused(CastStep{ScalarType::kInt32}) == containing("kInvalidArgument"));
-}
-
-TEST_CASE("only tensors whose elements follow one another can have steps") {
-  CheckpointTensor own = floats("w", {2, 3}, counting(6));
-  CHECK(is_plain(own));
-  own.layout->dim_order = {1, 0};
-  CHECK_FALSE(is_plain(own));
-  own.layout.reset();
-  CHECK_FALSE(is_plain(own));
 }
 
 TEST_CASE("steps are described for people") {
