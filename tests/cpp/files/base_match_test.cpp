@@ -161,20 +161,6 @@ TEST_CASE("tensors are found by their names, though no byte is the same") {
   CHECK(!place_of(of_bytes, more.find(random_bytes(301, 7))));
 }
 
-TEST_CASE("bytes before a tensor of the same name are found too") {
-  const std::string one = R"("one":{"dtype":"U8","shape":[1000],"data_offsets":[)";
-  const std::string other = R"("other":{"dtype":"U8","shape":[2000],"data_offsets":[)";
-  const std::string known = random_bytes(2000, 1);
-  const std::string base =
-      safetensors_file("{" + one + "0,1000]}," + other + "1000,3000]}}", random_bytes(1000, 2) + known);
-  const std::string file = safetensors_file(
-      R"({"new":{"dtype":"U8","shape":[2000],"data_offsets":[0,2000]},)" + one + "2000,3000]}}",
-      known + random_bytes(1000, 3));
-  const Base found = matched(file, base);
-  CHECK(place_of(found, file.size() - 3000 + 500) == base.size() - 2000 + 500);
-  CHECK(place_of(found, file.size() - 1000) == base.size() - 3000);
-}
-
 TEST_CASE("named data is found by its place among what a delegate asks for, or by its order") {
   // All data has one size, and no bytes of one file are in the other.
   const auto program = [](const std::string& prefix, const std::vector<std::uint64_t>& order,
@@ -224,33 +210,6 @@ TEST_CASE("of the parts of one name, the first 16 are looked at") {
       CHECK_FALSE(place);
     }
   }
-}
-
-TEST_CASE("what one of two programs asks for more has no place in the other") {
-  const auto program = [](const std::vector<int>& keys_of_each, std::uint64_t seed) {
-    using namespace made_xnnpack;  // NOLINT: the parts of a graph
-    made::Program out;
-    for (const int keys : keys_of_each) {
-      auto graph = empty_graph();
-      for (int i = 0; i < keys; ++i) {
-        const std::string key = std::to_string(seed + out.named_data.size());
-        out.named_data.emplace_back(key, random_bytes(8, seed + out.named_data.size()));
-        add_value(graph,
-                  tensor_of(static_cast<std::uint32_t>(i), xnnpack_graph::XNNDatatype_xnn_datatype_fp32, {2},
-                            add_constant(graph, key, 8)));
-      }
-      out.delegates.emplace_back("XnnpackBackend", payload_of(graph));
-    }
-    return made::file(out);
-  };
-  const std::string less = program({1, 1}, 10);
-  const auto check = [&](const std::string& more, std::uint64_t own) {
-    CHECK(place_of(matched(more, less), more.find(random_bytes(8, 20))) == less.find(random_bytes(8, 10)));
-    CHECK(!place_of(matched(more, less), more.find(random_bytes(8, own))));
-    CHECK(place_of(matched(less, more), less.find(random_bytes(8, 10))) == more.find(random_bytes(8, 20)));
-  };
-  check(program({2, 1}, 20), 21);
-  check(program({1, 1, 1}, 20), 22);
 }
 
 TEST_CASE("errors of reading are passed on") {

@@ -24,26 +24,6 @@ std::string three_tensors(std::string_view data = "abcdABCDabcd") {
                           data);
 }
 
-TEST_CASE("equal tensors of a checkpoint are found") {
-  const auto found = find_duplicates(file_of(three_tensors()));
-  REQUIRE_MESSAGE(found, found.error().message);
-  REQUIRE(found->size() == 1);
-  CHECK(found->front().size == 4);
-  CHECK(found->front().names ==
-        std::vector<std::string>{"tensor 'a' (float32 [1])", "tensor 'c' (int32 [1])"});
-  CHECK(found->front().offsets.size() == 2);
-  CHECK(found->front().offsets[1] == found->front().offsets[0] + 8);
-  const auto of_two =
-      find_duplicates(file_of(safetensors_file(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
-                                               R"("b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
-                                               "abcdabcd")));
-  REQUIRE_MESSAGE(of_two, of_two.error().message);
-  CHECK(of_two->size() == 1);
-  const auto in_gguf = find_duplicates(file_of(real_gguf()));
-  REQUIRE_MESSAGE(in_gguf, in_gguf.error().message);
-  CHECK(in_gguf->empty());
-}
-
 TEST_CASE("checkpoints are compared by name, type, shape and bytes") {
   CHECK(diff_of(three_tensors(), three_tensors()).same_bytes);
   const std::string other = safetensors_file(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"

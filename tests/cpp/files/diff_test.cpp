@@ -292,35 +292,6 @@ TEST_CASE("all differences count, and the first thousand are kept") {
   CHECK(list.within("w").is_same());
 }
 
-TEST_CASE("entries of one key get numbers, from two on") {
-  const std::vector<std::string> keys = {"a", "a", "a (2)", "a"};
-  std::string told;
-  for (const auto& [key, both] :
-       by_key<std::string>(keys, {"a"}, [](const std::string& each) { return each; })) {
-    told += key + (both.second != nullptr ? "+" : "") + ",";
-  }
-  CHECK(told == "a+,a (2),a (2) (2),a (3),");
-}
-
-TEST_CASE("segments are compared by their places, and by their bytes where nothing uses them") {
-  const std::vector<SegmentInfo> in_a = {
-      {0, 4, ""}, {4, 4, "constants"}, {8, 2, ""}, {10, 1, ""}, {11, 1, ""}};
-  const std::vector<SegmentInfo> in_b = {{0, 4, ""}, {4, 4, "constants"}, {8, 2, "k"}, {10, 2, ""}};
-  const auto told = [&](const auto& one, const auto& other) {
-    FileDiff found;
-    const DiffOptions options;
-    DiffList list(found.differences, options);
-    REQUIRE(diff_segments(file_of("aaaabbbbccde"), one, file_of("aaaXYbbbXXXX"), other,
-                          DiffEntry::Kind::kContent, list));
-    return lines_of(found);
-  };
-  CHECK(told(in_a, in_b) ==
-        "content segment 0: 4 bytes, which differ from byte 3 on | 4 bytes\n"
-        "layout segment 2: 2 bytes | 2 bytes of k\nlayout segment 3: 1 byte | 2 bytes\n"
-        "layout segment 4: 1 byte | \n");
-  CHECK(told(in_b, in_a).ends_with("layout segment 4:  | 1 byte\n"));
-}
-
 TEST_CASE("names lie beside a file, in place of its ending") {
   std::string path;
   const auto opened = [&](ErrorCode code) {

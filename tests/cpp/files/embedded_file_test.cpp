@@ -119,18 +119,6 @@ TEST_CASE("a packed file becomes the original in an object file, and is refused 
         containing("is a packed file, and would be embedded so; write an object file, or unpack it first"));
 }
 
-TEST_CASE("an object file for 32 bits ends below 4 GiB, and one for 64 bits does not") {
-  EmbeddedFile file = three_bytes();
-  file.data = ByteSource::zeros((std::uint64_t{1} << 32) - 100);
-  CHECK(error_of(plan(file, "a.o")) ==
-        containing("is too large: an object file for 32 bits has up to 4 GiB, and this would have 429496"));
-  file.target = ObjectTarget::kRiscv64;
-  CHECK(plan(file, "a.o"));
-  file.target = ObjectTarget::kRiscv32;
-  file.data = ByteSource::zeros((std::uint64_t{1} << 32) - 1000);
-  CHECK(plan(file, "a.o"));
-}
-
 TEST_CASE("data in an object file lies at a multiple of its alignment, up to a page") {
   for (const std::uint64_t alignment : {1U, 16U, 512U, 4096U, 65536U}) {
     EmbeddedFile file = three_bytes();

@@ -147,14 +147,6 @@ TEST_CASE("each kind of value, delegates and calls take what the runtime's struc
   CHECK(method.kernel_calls == 1);
 }
 
-TEST_CASE("a call without arguments takes none, and a list without items takes its struct alone") {
-  const auto budget = budget_of({.has_vectors = false});
-  REQUIRE_MESSAGE(budget, budget.error().message);
-  CHECK(budget->methods.at(0).bits_64.calls == 96);
-  CHECK(budget->methods[0].bits_64.lists == 200 - 2 * (8 + 8));
-  CHECK(budget->methods[0].kernel_calls == 1);
-}
-
 TEST_CASE("a constant of another file takes an entry, and that file a map of its own beside named data") {
   const auto external = budget_of({.is_external = true});
   REQUIRE_MESSAGE(external, external.error().message);
@@ -213,14 +205,6 @@ TEST_CASE("what the library does not know of a backend is named, and XNNPACK's e
   CHECK(xnnpack->methods[0].bits_64.backends == 272);
 }
 
-TEST_CASE("pools have the sizes of the method and of its planned memory") {
-  const auto budget = budget_of({});
-  REQUIRE(budget);
-  CHECK(budget->pools_64().method_allocator == 688);
-  CHECK(budget->pools_32().temp_allocator == 896);
-  CHECK(budget->planned() == std::vector<std::uint64_t>{100, 0, 40});
-}
-
 TEST_CASE("a bundle has the budget of its program, and the bytes of its largest test cases") {
   const std::string file = real_bundle();
   const auto budget = read_memory_budget(file_of(file));
@@ -244,15 +228,6 @@ TEST_CASE("a bundle has the budget of its program, and the bytes of its largest 
   REQUIRE_MESSAGE(made, made.error().message);
   CHECK(made->cases.at(0).inputs == 12);
   CHECK(made->cases[0].expected_outputs == 9);
-}
-
-TEST_CASE("moves and scalar inputs take nothing but their own room") {
-  const auto budget = read_memory_budget(file_of(made::file({})));
-  REQUIRE_MESSAGE(budget, budget.error().message);
-  const MethodBudget& method = budget->methods.at(0);
-  CHECK(method.kernel_calls == 0);
-  CHECK(method.inputs.count == 1);
-  CHECK(method.bits_64.calls == 32 + 8 + 16);
 }
 
 TEST_CASE("the segment of constants and the flatbuffer are what a loader reads at once") {

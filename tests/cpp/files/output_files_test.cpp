@@ -90,21 +90,6 @@ std::vector<MethodTestSuite> two_cases() {
             expecting({tensor_of(ScalarType::kUInt8, {2}, "cd")})}}};
 }
 
-TEST_CASE("the files of a case are compared with the outputs that it expects, in both formats") {
-  for (const BundleFormat format : {BundleFormat::kBp08, BundleFormat::kSegmented}) {
-    const Example example(one_case(), format);
-    example.put("out-0.bin", "abcd");
-    example.put("out-1.bin", std::string_view("\1\0", 2));
-    const auto found = example.run();
-    REQUIRE_MESSAGE(found, found.error().message);
-    CHECK(found->as_expected());
-    REQUIRE(found->runs.size() == 1);
-    CHECK(found->runs[0].outputs[0].comparison->equal == 4);
-    CHECK(found->runs[0].outputs[1].comparison->elements == 1);
-    CHECK(found->warnings.empty());
-  }
-}
-
 TEST_CASE("a run has the beginning of a long method's name, as many cases may have it") {
   std::vector<MethodTestSuite> suites = one_case();
   suites[0].method_name = std::string(300, 'm');
@@ -113,25 +98,6 @@ TEST_CASE("a run has the beginning of a long method's name, as many cases may ha
   const auto found = example.run();
   REQUIRE_MESSAGE(found, found.error().message);
   CHECK(found->runs.at(0).method == std::string(200, 'm'));
-}
-
-TEST_CASE("an element that differs is told with its place, unless it is within the tolerance") {
-  const Example example(one_case());
-  example.put("out-0.raw", "abcf");
-  example.put("out-1.raw", std::string_view("\1\0", 2));
-  const auto found = example.run();
-  REQUIRE(found);
-  CHECK(!found->as_expected());
-  CHECK(found->ok());
-  CHECK(found->problems() == 0);
-  CHECK(found->runs[0].end == MethodRun::End::kOtherOutputs);
-  const Comparison& first = *found->runs[0].outputs[0].comparison;
-  CHECK(place_of(first, first.first->index) == std::vector<std::int64_t>{1, 1});
-  CHECK(first.mismatches == 1);
-  CHECK(first.largest_absolute_error == 2);
-  CHECK(example.run({.tolerance = tolerance_of(2, 0)})->as_expected());
-  CHECK_FALSE(example.run({.tolerance = tolerance_of(0, 0)})->as_expected());
-  CHECK(error_of(example.run({.tolerance = {.absolute = -1}})) == containing("negative or NaN"));
 }
 
 TEST_CASE("a file of another size is a problem that tells the bytes, the shape and the dtype") {
@@ -160,20 +126,6 @@ TEST_CASE("files of two runs are no outputs of one case") {
   CHECK(example.told() ==
         "forward, test case 0: ok\n"
         "error: F/outputs: forward, test case 0 has files of several runs: 'new-N', 'old-N'\n");
-  CHECK(!example.run()->as_expected());
-}
-
-TEST_CASE("a file of no output is an error, and one with another name a warning") {
-  const Example example(one_case());
-  example.put("out-0.bin", "abcd");
-  example.put("out-1.bin", std::string_view("\1\0", 2));
-  example.put("out-2.bin", "x");
-  example.put("etdump.bin", "x");
-  example.put("logs/out-0.bin", "x");
-  CHECK(example.told() ==
-        "forward, test case 0: ok\n"
-        "error: F/outputs/out-2.bin: is output 2 of forward, test case 0, which has 2 outputs\n"
-        "warning: F/outputs: not compared, as outputs have other names: 'etdump.bin', 'logs'\n");
   CHECK(!example.run()->as_expected());
 }
 
@@ -278,17 +230,6 @@ TEST_CASE("values that are no tensors, and cases without outputs, are said not t
         "warning: F/a.bpte: forward, test case 1 expects no outputs, so that none are compared\n");
   CHECK(example.run()->as_expected());
   CHECK(error_of(example.run({.test_case = 1})) == containing("expect no tensors"));
-}
-
-TEST_CASE("a folder without outputs, or that is none, is an error") {
-  const Example example(one_case());
-  CHECK(error_of(example.run()) ==
-        containing("no file is an output of forward, test case 0, expected names"));
-  example.put("etdump.bin", "x");
-  CHECK(example.told() == containing("; found 'etdump.bin'"));
-  CHECK(error_of(compare_outputs(example.file, example.outputs + "/missing")) == containing("kNotFound"));
-  CHECK(error_of(compare_outputs(example.file, example.outputs + "/etdump.bin")) == containing("kIo"));
-  CHECK(error_of(compare_outputs(ByteSource::zeros(100), example.outputs)) == containing("kCorrupt"));
 }
 
 TEST_CASE("the outputs of every dtype are compared as the expected ones lie") {

@@ -27,7 +27,6 @@ using program::ProgramT;
 
 constexpr std::size_t kPayload = 2048;  // where the delegate's data is in the program as ExecuTorch wrote it
 constexpr std::size_t kPayloadSize = 720;
-constexpr std::size_t kGraph = 32;  // in the payload
 
 std::string delegated_program() { return content_of(kGoldenDir + "/delegated_program/program.pte"); }
 
@@ -77,15 +76,6 @@ doctest::String told_exactly(const std::string& program, const std::vector<Tenso
   return exactly(told(program, weights));
 }
 
-/// Makes the program with an XNNPACK payload of its own that is changed; its constants are in it.
-std::string with_payload(const std::function<void(std::string&)>& change) {
-  std::string file = delegated_program();
-  std::string payload = file.substr(kPayload, kPayloadSize);
-  change(payload);
-  REQUIRE(payload.size() == kPayloadSize);
-  return file.replace(kPayload, kPayloadSize, payload);
-}
-
 TEST_CASE("a program fits the file that its constants were moved to, and asks for their keys") {
   const Pair pair = moved_out();
   REQUIRE(pair.weights.entries.size() == 3);
@@ -97,71 +87,6 @@ TEST_CASE("a program fits the file that its constants were moved to, and asks fo
   CHECK(external_keys(opened_program(delegated_program())).value().empty());
 }
 
-TEST_CASE("what is wrong with a file is said of the key, with what ExecuTorch makes of it") {
-  const Pair pair = moved_out();
-  const std::string matrix = "'" + pair.weights.entries[1].key + "'";
-  const std::string table = "bad: key 'table.weight': expected float32 [5, 3]";
-  const std::string refused = ": ExecuTorch 1.5.1 does not load the method (0x24)\n";
-  struct Row {
-    std::string expected;
-    std::function<void(TensorData&)> spoil;
-  };
-  const std::string no_table =
-      "error: m.pte: method 'forward': expected tensor 'table.weight', float32 [5, 3], in a tensor "
-      "data file, found it in none: ExecuTorch 1.5.1 does not load the method (0x20)\n";
-  const std::string no_matrix =
-      "error: m.pte: method 'forward', delegate 0 (XnnpackBackend): expected named data " + matrix +
-      " of 48 bytes in a file or in the program, found it in neither: ExecuTorch "
-      "1.5.1 does not load the method (0x20)\n";
-  const std::string reads =
-      ": expected the 48 bytes that method 'forward', delegate 0 (XnnpackBackend) reads, found ";
-  const Row rows[] = {
-      {no_table, [](auto& data) { data.entries.erase(data.entries.begin()); }},
-      {no_table + "warning: bad: key 'renamed': m.pte does not ask for it\n",
-       [](auto& data) { data.entries[0].key = "renamed"; }},
-      {no_matrix, [](auto& data) { data.entries.erase(data.entries.begin() + 1); }},
-      {"error: bad: has 1 of the 3 keys that m.pte asks for: it belongs to another version, or is a part of "
-       "the weights\n" +
-           no_table + no_matrix,
-       [](auto& data) { data.entries.erase(data.entries.begin(), data.entries.begin() + 2); }},
-      {"error: " + table + " as method 'forward' has it, found int32 [5, 3]" + refused,
-       [](auto& data) { data.entries[0].layout->scalar_type = ScalarType::kInt32; }},
-      {"error: " + table + " as method 'forward' has it, found float32 [3, 5]" + refused,
-       [](auto& data) {
-         data.entries[0].layout->sizes = {3, 5};
-       }},
-      {"error: " + table +
-           " with dim_order [0, 1] as method 'forward' has it, found float32 [5, 3] with dim_order [1, 0]" +
-           refused,
-       [](auto& data) {
-         data.entries[0].layout->dim_order = {1, 0};
-       }},
-      {"error: " + table +
-           " as method 'forward' has it, found data without a layout: ExecuTorch 1.5.1 ends "
-           "in a fault\n",
-       [](auto& data) { data.entries[0].layout.reset(); }},
-      {"error: bad: key " + matrix + reads + "12: XNNPACK does not compare them, and reads past the end\n",
-       [](auto& data) { data.entries[1].buffer = data.entries[2].buffer; }},
-      {"warning: bad: key " + matrix + reads + "60\n",
-       [](auto& data) { data.entries[1].buffer = data.entries[0].buffer; }},
-      {"error: bad: expected a key in one of the files, found none: ExecuTorch 1.5.1's Module does not load "
-       "them (0x12)\n" +
-           no_table + no_matrix,
-       [](auto& data) {
-         data.entries.clear();
-         data.buffers.clear();
-       }},
-  };
-  for (const Row& row : rows) {
-    CAPTURE(row.expected);
-    TensorData weights = pair.weights;
-    row.spoil(weights);
-    const std::string found = told(pair.program, {weights});
-    CHECK(exactly(found.substr(0, row.expected.size())) == exactly(row.expected));
-    CHECK((weights.entries.empty() || found.size() == row.expected.size()));
-  }
-}
-
 TEST_CASE("keys that nothing asks for are named, and counted where they are many") {
   Pair pair = moved_out();
   for (char c = 'a'; c < 'a' + 12; ++c) pair.weights.entries.push_back({{c}, 0});
@@ -170,35 +95,6 @@ TEST_CASE("keys that nothing asks for are named, and counted where they are many
   CHECK(found.find("key 'j'") != std::string::npos);
   CHECK(found.find("key 'k'") == std::string::npos);
   CHECK(found.ends_with("warning: bad: 2 more keys: m.pte does not ask for it\n"));
-}
-
-TEST_CASE("several files serve a program together, unless they have a key in common") {
-  const Pair pair = moved_out();
-  TensorData first = pair.weights;
-  TensorData second = pair.weights;
-  first.entries.pop_back();
-  second.entries.erase(second.entries.begin(), second.entries.begin() + 2);
-  CHECK(told_exactly(pair.program, {first, second}) == "");
-  CHECK(told_exactly(pair.program, {pair.weights, second}) ==
-        exactly("error: bad: key '" + second.entries[0].key +
-                "': expected in one file alone, found in bad too: ExecuTorch 1.5.1's Module does not load "
-                "them (0x12)\n"));
-}
-
-TEST_CASE("a key that the program has too is one of a warning where the bytes are the same") {
-  Pair pair = moved_out();
-  const std::string whole = delegated_program();
-  const std::string matrix = pair.weights.entries[1].key;
-  pair.weights.entries.erase(pair.weights.entries.begin());  // which the program has without a key
-  const std::string same = told(whole, {pair.weights});
-  CHECK(same.starts_with("warning: bad: key '"));
-  CHECK(same.find("error") == std::string::npos);
-  CHECK(same.find("key '" + matrix + "': m.pte has the same data under it\n") != std::string::npos);
-  std::string other(48, 'x');
-  pair.weights.buffers[pair.weights.entries[0].buffer].data = source_of(other);
-  CHECK(told(whole, {pair.weights})
-            .starts_with("error: bad: key '" + matrix +
-                         "': m.pte has other data under it: ExecuTorch 1.5.1 gives delegates that of bad\n"));
 }
 
 TEST_CASE("keys that another backend may ask for count as asked for where its data holds them") {
@@ -280,46 +176,6 @@ TEST_CASE("of constants of one key ExecuTorch compares the first alone, and all 
 Result<std::vector<NamedDataRequest>> read_constants(const std::string& payload) {
   ETSTREAM_ASSIGN(const auto read, read_backend_payload(kXnnpackBackend, source_of(payload), "p"));
   return read->requests;
-}
-
-TEST_CASE("an XNNPACK payload names the constants that it asks for, with their sizes") {
-  const std::string payload = delegated_program().substr(kPayload, kPayloadSize);
-  const auto constants = read_constants(payload);
-  REQUIRE_MESSAGE(constants, constants.error().message);
-  REQUIRE(constants->size() == 2);
-  CHECK((*constants)[0].size == 48);
-  CHECK((*constants)[1].size == 12);
-  const Pair pair = moved_out();
-  CHECK((*constants)[0].key == pair.weights.entries[1].key);
-  CHECK((*constants)[1].key == pair.weights.entries[2].key);
-  // In a payload without a header, constants are in the graph, and none is asked for.
-  const auto old = read_constants(payload.substr(kGraph));
-  REQUIRE_MESSAGE(old, old.error().message);
-  CHECK(old->empty());
-}
-
-TEST_CASE("a payload that XNNPACK can't load is an error that names the delegate") {
-  struct Row {
-    std::size_t offset;
-    std::string bytes;
-    std::string expected;
-  };
-  const Row rows[] = {
-      {4, "XH99", "offset 4: expected the identifier of XNNPACK's graph (XN00, XN01), found 'XH99'"},
-      {10, std::string("\xff\xff\xff\x7f", 4), "offset 10: expected a graph inside 720 bytes, found "},
-      {14, std::string("\xff\xff\xff\x7f", 4), "offset 10: expected a graph inside 720 bytes, found "},
-      {18, std::string("\0\0\0\0", 4), "offset 18: expected constants behind the graph and inside 720 bytes"},
-      {22, std::string(8, '\xff'), "offset 18: expected constants behind the graph and inside 720 bytes"},
-      {kGraph, std::string("\xff\xff\xff\x7f", 4), "offset 0: expected"},
-  };
-  for (const Row& row : rows) {
-    CAPTURE(row.offset);
-    const std::string file =
-        with_payload([&](std::string& payload) { payload.replace(row.offset, row.bytes.size(), row.bytes); });
-    CHECK(told(file, {}).starts_with("error: m.pte: method 'forward', delegate 0 (XnnpackBackend): " +
-                                     row.expected));
-    CHECK(external_keys(opened_program(file)).has_value());
-  }
 }
 
 TEST_CASE("payloads that are cut or flipped give an error or constants, never a fault") {

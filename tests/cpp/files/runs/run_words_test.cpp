@@ -81,34 +81,5 @@ TEST_CASE("ends have names for software") {
   }
 }
 
-TEST_CASE("ExecuTorch's numbers have its names, and others none") {
-  // runtime/core/error.h of 1.5.1; tests/peer reads them from the installed one.
-  const std::pair<std::uint32_t, const char*> known[] = {{0x01, "Internal"},
-                                                         {0x02, "InvalidState"},
-                                                         {0x03, "EndOfMethod"},
-                                                         {0x04, "AlreadyLoaded"},
-                                                         {0x10, "NotSupported"},
-                                                         {0x11, "NotImplemented"},
-                                                         {0x12, "InvalidArgument"},
-                                                         {0x13, "InvalidType"},
-                                                         {0x14, "OperatorMissing"},
-                                                         {0x15, "RegistrationExceedingMaxKernels"},
-                                                         {0x16, "RegistrationAlreadyRegistered"},
-                                                         {0x20, "NotFound"},
-                                                         {0x21, "MemoryAllocationFailed"},
-                                                         {0x22, "AccessFailed"},
-                                                         {0x23, "InvalidProgram"},
-                                                         {0x24, "InvalidExternalData"},
-                                                         {0x25, "OutOfResources"},
-                                                         {0x30, "DelegateInvalidCompatibility"},
-                                                         {0x31, "DelegateMemoryAllocationFailed"},
-                                                         {0x32, "DelegateInvalidHandle"}};
-  for (const auto& [number, name] : known) CHECK(executorch_error_name(number) == name);
-  for (const std::uint32_t number : {0x00U, 0x05U, 0x0fU, 0x17U, 0x26U, 0x33U, 0x7fU}) {
-    CAPTURE(number);
-    CHECK(executorch_error_name(number).empty());
-  }
-}
-
 }  // namespace
 }  // namespace etstream::run_words_test

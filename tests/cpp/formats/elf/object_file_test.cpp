@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -68,34 +67,6 @@ std::string numbers(const std::string& object, std::uint64_t at, std::string_vie
     at += size;
   }
   return out + "\n";
-}
-
-TEST_CASE("the tables of an object file tell where all of it lies") {
-  const std::string narrow = object_for(ObjectTarget::kArm);
-  CHECK(numbers(narrow, 7, "bww") == "0 0 0\n");
-  CHECK(numbers(narrow, 16, "hhwaaawhhhhhh") == "1 40 1 0 0 208 83886080 52 0 0 40 4 3\n");
-  CHECK(narrow.substr(52, 24) == std::string(12, '\0') + std::string("abc\0\0\0\0\0\3\0\0\0", 12));
-  std::string symbols;
-  for (std::size_t at = 80; at < 144; at += 16) symbols += numbers(narrow, at, "wwwbbh");
-  CHECK(symbols == "0 0 0 0 0 0\n1 0 3 17 0 1\n7 3 0 17 0 1\n17 8 4 17 0 1\n");
-  const std::string names("\0model\0model_end\0model_size\0.rodata.model\0.symtab\0.strtab\0", 58);
-  CHECK(narrow.substr(144, 64) == names + std::string(6, '\0'));
-  std::string sections;
-  for (std::size_t at = 208; at < narrow.size(); at += 40) sections += numbers(narrow, at, "wwaaaawwaa");
-  CHECK(sections ==
-        "0 0 0 0 0 0 0 0 0 0\n28 1 2 0 64 12 0 0 16 0\n42 2 0 0 80 64 3 1 8 16\n50 3 0 0 144 58 0 0 0 0\n");
-
-  const std::string wide = object_for(ObjectTarget::kAmd64);
-  CHECK(numbers(wide, 16, "hhwaaawhhhhhh") == "1 62 1 0 0 256 0 64 0 0 64 5 3\n");
-  CHECK(wide.substr(64, 16) == std::string("abc\0\0\0\0\0\3\0\0\0\0\0\0\0", 16));
-  symbols.clear();
-  for (std::size_t at = 80; at < 176; at += 24) symbols += numbers(wide, at, "wbbhaa");
-  CHECK(symbols == "0 0 0 0 0 0\n1 17 0 1 0 3\n7 17 0 1 3 0\n17 17 0 1 8 8\n");
-  sections.clear();
-  for (std::size_t at = 256; at < wide.size(); at += 64) sections += numbers(wide, at, "wwaaaawwaa");
-  CHECK(sections ==
-        "0 0 0 0 0 0 0 0 0 0\n28 1 2 0 64 16 0 0 16 0\n42 2 0 0 80 96 3 1 8 24\n66 3 0 0 176 74 0 0 0 0\n"
-        "50 1 0 0 80 0 0 0 0 0\n");
 }
 
 TEST_CASE("data in an object file lies at its alignment, up to that of a page") {
