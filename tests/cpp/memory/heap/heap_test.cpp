@@ -2,9 +2,7 @@
 //
 // The out-of-core heap, and the table of its blocks against a shadow of them.
 #include <doctest/doctest.h>
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,7 +20,6 @@
 #include <string>
 #include <vector>
 
-#include "core/io/descriptor_posix.h"
 #include "etstream/out_of_core.h"
 #include "memory/heap/block_table.h"
 #include "memory/heap/heap_posix.h"
@@ -147,19 +144,6 @@ TEST_CASE(
   CHECK(table.take(kGranules - 1, 1).first == 1);
 }
 
-TEST_CASE("what has been ready for longest is told first") {
-  std::vector<BlockTable::Entry> entries(64);
-  BlockTable table(entries.data(), 64, 64);
-  std::array<Range, 6> blocks;
-  for (Range& block : blocks) block = table.take(4, 1);
-  for (const std::size_t at : {2U, 0U, 4U}) table.give_back(blocks.at(at).first, true);
-  CHECK(table.take(4, 1).first == blocks[4].first);
-  CHECK(table.take_oldest_ready(3).first == blocks[2].first);
-  CHECK(table.take_oldest_ready(3).granules == 1);
-  CHECK(table.take_oldest_ready(4).first == blocks[0].first);
-  CHECK_FALSE(table.take_oldest_ready(4));
-}
-
 TEST_CASE("a table is full at its last granule") {
   // The entry behind those of the table looks like a free range, or like a block.
   for (const std::uint32_t behind : {8U, 11U}) {
@@ -189,51 +173,6 @@ TEST_CASE("a table is full at its last granule") {
   }
 }
 
-TEST_CASE("the smallest range that is large enough is taken") {
-  std::vector<BlockTable::Entry> entries(64);
-  BlockTable table(entries.data(), 64, 64);
-  std::map<std::uint32_t, std::uint32_t> places;
-  for (const std::uint32_t granules : {6U, 5U, 7U, 8U}) {
-    places[granules] = table.take(granules, 1).first;
-    REQUIRE(table.take(1, 1));
-  }
-  for (const auto& [granules, first] : places) table.give_back(first, false);
-  for (const std::uint32_t larger : {5U, 6U, 7U, 8U}) CHECK(table.take(5, 1).first == places[larger]);
-}
-
-TEST_CASE("a group has room from the first use of a granule in it to the last one's end") {
-  std::vector<std::uint16_t> counts(5);
-  counts[4] = 9;  // of no group
-  GroupUse use(counts.data(), 8);
-  const auto is = [](Range range, std::uint32_t first, std::uint32_t granules) {
-    return range.first == first && range.granules == granules;
-  };
-  CHECK(is(use.take({2, 3}), 0, 8));
-  CHECK(is(use.take({6, 12}), 8, 16));
-  CHECK(is(use.take({5, 1}), 0, 0));
-  CHECK(is(use.give_back({6, 12}), 8, 16));
-  CHECK(is(use.give_back({2, 3}), 0, 0));
-  CHECK(is(use.give_back({5, 1}), 0, 8));
-  for (const std::uint32_t end : {25U, 32U}) {
-    CHECK(is(use.take({24, 1}), 24, 8));
-    use.clear(end);
-    CHECK(counts == std::vector<std::uint16_t>{0, 0, 0, 0, 9});
-  }
-}
-
-TEST_CASE("a line has words and whole numbers, up to 512 bytes") {
-  Line line;
-  for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{10}, UINT64_MAX}) {
-    line.add(number);
-    line.add(" ");
-  }
-  CHECK(line.view() == "0 10 18446744073709551615 ");
-  line.add(std::string(600, 'x'));
-  CHECK(line.view() == "0 10 18446744073709551615 " + std::string(486, 'x'));
-  CHECK(std::string(reason_of(EROFS)) == "Read-only file system");
-  CHECK(std::string(reason_of(EXDEV)) == "an error of the operating system");
-}
-
 TEST_CASE("processes have places until these are all taken, and keep theirs") {
   const auto tree = std::make_unique<TreeUse>();
   for (std::int32_t process = 1; process <= 4096; ++process) {
@@ -247,34 +186,6 @@ TEST_CASE("processes have places until these are all taken, and keep theirs") {
   CHECK(use.refused.load() == 0);
   for (const auto* const count : {&use.blocks, &use.live, &use.peak, &use.paged_out})
     CHECK(count->load() == 0);
-}
-
-TEST_CASE("a large block of a process is told until it is gone, or all of the process are") {
-  const auto large = std::make_unique<LargeBlocks>();
-  const auto told = [&](std::int32_t process) {
-    return std::ranges::count_if(large->places, [&](const LargeBlock& block) {
-      return block.address.load() != 0 && block.process.load() == process;
-    });
-  };
-  const auto none =
-      std::ranges::count(large->places, 0U, [](const LargeBlock& block) { return block.address.load(); });
-  CHECK(none == std::ssize(large->places));
-  constexpr std::uint64_t kAddress = 1 << 24;
-  for (const std::int32_t process : {7, 8, 9}) large->add(process, kAddress, kMiB, 5);
-  large->remove(8, kAddress);
-  CHECK(told(7) == 1);
-  CHECK(told(8) == 0);
-  large->add(7, 2 * kAddress, kMiB, 5);
-  LargeBlock& unfinished =
-      *std::ranges::find(large->places, 0U, [](const LargeBlock& block) { return block.address.load(); });
-  unfinished.process.store(7);
-  unfinished.address.store(1);
-  large->remove_all(7);
-  CHECK(told(7) == 1);  // a block is being added there
-  unfinished.address.store(2);
-  large->remove_all(7);
-  CHECK(told(7) == 0);
-  CHECK(told(9) == 1);
 }
 
 /// Opens a heap of its own, in /var/tmp, which is seldom in memory.
@@ -624,13 +535,6 @@ TEST_CASE("a heap that can't be opened leaves no addresses reserved") {
   CHECK(addresses() < before + 512 * kMiB);
 }
 
-TEST_CASE(
-    "a file without a name has one for a moment, and there has to be room for that behind the folder's") {
-  std::string longest = "/proc";  // whose file system makes no files without a name
-  longest.resize(4080, '/');
-  CHECK(SpillFile().open(longest.c_str(), kMiB).code == ENAMETOOLONG);
-}
-
 TEST_CASE("a command is run out of core with sizes, a folder and a library that will do") {
   const TemporaryFolder folder;
   put_file(folder / "a:b", "");
@@ -653,126 +557,6 @@ TEST_CASE("a command is run out of core with sizes, a folder and a library that 
   CHECK(error_of(run_out_of_core({}, {}, use)) == "kInvalidArgument: there is no command to run");
 }
 
-/// Calls `make` while the lowest descriptor is free, so that the next file has the number 0.
-template <class Make>
-auto without_input(Make make) {
-  const int kept = ::fcntl(0, F_DUPFD_CLOEXEC, 3);
-  ::close(0);
-  const auto made = make();
-  if (kept >= 0) {
-    ::dup2(kept, 0);
-    ::close(kept);
-  }
-  return made;
-}
-
-TEST_CASE("files may have the number of the standard input") {
-  const TemporaryFolder folder;
-  put_file(folder / "counts", std::string(sizeof(TreeUse), '\0'));
-  ::setenv(kReportVariable, (folder / "counts").c_str(), 1);
-  CHECK(without_input([] { return open_tree_use(); }) == 0);
-  ::unsetenv(kReportVariable);
-  SpillFile file;
-  CHECK_FALSE(file.is_open());
-  CHECK(without_input([&] { return !file.open("/var/tmp", kMiB) && file.is_intact(); }));
-  CHECK(file.is_intact());
-  file.close();
-  CHECK_FALSE(file.is_open());
-  ::rlimit before{};
-  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
-  ::rlimit low = before;
-  low.rlim_cur = 16;  // so that the file keeps the number
-  CHECK(without_input([&] {
-    if (::setrlimit(RLIMIT_NOFILE, &low) != 0) return false;
-    const bool is_made = !file.open("/var/tmp", kMiB) && file.is_open() && file.is_intact();
-    file.close();
-    return ::setrlimit(RLIMIT_NOFILE, &before) == 0 && is_made && !file.is_open();
-  }));
-  const auto in_low = [&](auto look) {
-    return without_input([&] {
-      if (::setrlimit(RLIMIT_NOFILE, &low) != 0) return false;
-      const bool is_right = look();
-      return ::setrlimit(RLIMIT_NOFILE, &before) == 0 && is_right && ::fcntl(0, F_GETFD) < 0;
-    });
-  };
-  CHECK(in_low([] { return mapped_bytes() > 0; }));
-  CHECK(in_low([] { return PageMap().is_readable(); }));
-}
-
-TEST_CASE("a file is as large as a limit to the size of files allows, and no larger") {
-  ::rlimit before{};
-  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-  ::rlimit low = before;
-  low.rlim_cur = kMiB;
-  SpillFile file;
-  REQUIRE(::setrlimit(RLIMIT_FSIZE, &low) == 0);
-  const SpillError fits = file.open("/var/tmp", kMiB);
-  file.close();
-  const SpillError failed = file.open("/var/tmp", kMiB + 1);
-  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
-  CHECK_FALSE(fits);
-  CHECK(failed.code == EFBIG);
-  CHECK(std::string(failed.limit.name) == "ulimit -f");
-  CHECK(failed.limit.set == kMiB);
-  CHECK(failed.limit.needed == kMiB + 1);
-}
-
-TEST_CASE("what is in memory of files and of a part of the addresses is told to the page") {
-  const std::size_t size = 4098 * page_size();
-  void* const mapped =
-      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  REQUIRE(mapped != MAP_FAILED);
-  auto* const begin = static_cast<std::byte*>(mapped);
-  const PageMap pages;
-  for (const std::size_t count : {1U, 4096U, 4097U, 4098U}) {
-    CHECK(pages.resident_bytes({.address = begin, .size = count * page_size()}) == count * page_size());
-  }
-  // No process has addresses there.
-  auto* const nowhere = reinterpret_cast<std::byte*>(~std::uintptr_t{0} << 20);
-  CHECK(pages.resident_bytes({.address = nowhere, .size = page_size()}) == 0);
-  // Neither all pages nor anonymous ones are those of files.
-  std::uint64_t all = 0;
-  std::uint64_t resident = 0;
-  std::uint64_t of_files = 0;
-  std::ifstream("/proc/self/statm") >> all >> resident >> of_files;
-  CHECK(resident * page_size() > mapped_bytes() + size / 2);
-  CHECK(mapped_bytes() > of_files * page_size() / 2);
-  REQUIRE(::munmap(mapped, size) == 0);
-}
-
-TEST_CASE("a block of more than 1 MiB is let go of before those of 1 MiB") {
-  const auto heap = open_heap();
-  std::vector<unsigned char*> blocks(5);
-  for (unsigned char*& block : blocks) {
-    const std::size_t size = &block == &blocks[3] ? kMiB + kGranule : kMiB;
-    block = allocate(*heap, size);
-    std::memset(block, 1, size);
-  }
-  CHECK(heap->page_out(kMiB / 2) > 0);
-  const PageMap pages;
-  for (unsigned char* const block : blocks) {
-    const FilePart part{.address = reinterpret_cast<std::byte*>(block), .size = kMiB};
-    CHECK(pages.resident_bytes(part) == (block == blocks[3] ? 0 : kMiB));
-    heap->release(block);
-  }
-}
-
-TEST_CASE("a block does not become larger than half of the addresses") {
-  const auto heap = open_heap();
-  std::size_t half = std::size_t{1} << 39;
-  while (!heap->serves(half, 16)) half /= 2;  // where there are fewer addresses
-  unsigned char* const block = allocate(*heap, kMiB);
-  testing::reserve_error = ENOSPC;
-  testing::reserved.clear();
-  CHECK_FALSE(heap->resize(block, half + 1));
-  CHECK(testing::reserved.empty());
-  CHECK_FALSE(heap->resize(block, half));
-  CHECK_FALSE(testing::reserved.empty());
-  testing::reserve_error = 0;
-  CHECK(heap->usable_size(block) == kMiB);
-  heap->release(block);
-}
-
 TEST_CASE("no thread watches a heap whose blocks are within its limit, or that has none") {
   using std::filesystem::directory_iterator;
   const auto threads = [] { return std::distance(directory_iterator("/proc/self/task"), {}); };
@@ -784,18 +568,6 @@ TEST_CASE("no thread watches a heap whose blocks are within its limit, or that h
     CHECK(threads() == before);
     heap->release(block);
   }
-}
-
-TEST_CASE("counts are shared in a file that has their size") {
-  const TemporaryFolder folder;
-  put_file(folder / "counts", "short");
-  CHECK(open_tree_use() == -1);
-  ::setenv(kReportVariable, (folder / "counts").c_str(), 1);
-  CHECK(open_tree_use() == -1);
-  std::filesystem::resize_file(folder / "counts", sizeof(TreeUse));
-  const Descriptor file(open_tree_use());
-  CHECK(file);
-  ::unsetenv(kReportVariable);
 }
 
 TEST_CASE("blocks lie in $TMPDIR or /var/tmp if no folder is given") {

@@ -86,23 +86,6 @@ TEST_CASE("what was in memory at most in a time is kept, in room that does not g
   CHECK(MemorySeries().most(0, 10).anonymous == 0);
 }
 
-TEST_CASE("samples become pairs when there are too many of them") {
-  MemorySeries series;
-  for (const std::uint64_t time : {10U, 20U, 30U}) series.add(sample(time, time == 10 ? 50 : time));
-  CHECK(series.most(15, 25).anonymous == 20);
-  CHECK(series.most(15, 20).anonymous == 20);
-  series = {};
-  for (std::uint64_t i = 0; i < MemorySeries::kMost + 3; ++i) series.add(sample(i, i));
-  const std::vector<MemorySample>& samples = series.samples();
-  REQUIRE(samples.size() == 2050);
-  for (std::uint64_t i = 0; i < 2049; ++i) {
-    REQUIRE(samples[i].time == 2 * i);
-    REQUIRE(samples[i].anonymous == 2 * i + 1);
-  }
-  CHECK(samples.back().anonymous == 4098);
-  CHECK(series.most(4095, 4095).anonymous == 4095);
-}
-
 TEST_CASE("a phase's beginning is read as it was told, and lines that are none are passed over") {
   const PhaseEvent told = event(true, 3, 100, 200, "lower\nall of it");
   const auto found = read_phase_log("rubbish\nB 1 2\nB 7x7 1 2 3 4 5 6 7 8 9 10 1 name\n" + line_of(told) +
@@ -135,16 +118,6 @@ TEST_CASE("a phase has the time, the work and the peak between its beginning and
   CHECK(phase.ended);
 }
 
-TEST_CASE("a process has the times of its beginning and its end") {
-  WatchedProcess process = seen_process();
-  process.begin = 4 * kSecond;
-  Profile profile;
-  add_profiles({process}, {}, 1 * kSecond, profile);
-  REQUIRE(profile.processes.size() == 1);
-  CHECK(profile.processes[0].start == 3.0);
-  CHECK(profile.processes[0].seconds == 6.0);
-}
-
 TEST_CASE("phases from a second after a process's end on are those of a later one with its number") {
   WatchedProcess process = seen_process();
   process.runs = false;
@@ -158,23 +131,6 @@ TEST_CASE("phases from a second after a process's end on are those of a later on
   CHECK(profile.phases[0].ended);
   CHECK(profile.phases[1].name == "later");
   CHECK(profile.processes.size() == 1);
-}
-
-TEST_CASE("a phase has what the process and those below it had at a time meanwhile") {
-  WatchedProcess process = seen_process();
-  for (std::uint64_t time = 1; time <= 10; ++time) {
-    process.with_descendants.add(sample(time * kSecond, time == 4 ? 500 : time == 8 ? 900 : 120));
-  }
-  Profile profile;
-  add_profiles({process},
-               {event(true, 3, 100, 110, "one"), event(false, 5, 100, 110), event(true, 6, 100, 110, "two"),
-                event(false, 7, 100, 110)},
-               1 * kSecond, profile);
-  REQUIRE(profile.phases.size() == 2);
-  CHECK(profile.phases[0].with_descendants.anonymous == 500);
-  CHECK(profile.phases[0].with_descendants.resident == 510);
-  CHECK(profile.phases[0].peak.anonymous == 100);
-  CHECK(profile.phases[1].with_descendants.anonymous == 120);
 }
 
 TEST_CASE("a spike that was not seen is in the mark of the phase that it was in, and in no other") {
@@ -228,10 +184,6 @@ TEST_CASE("a phase in which the process ends lasts as long as that was seen") {
   Profile worked;
   add_profiles({process}, {event(true, 4, 100, 110, "endless")}, 1 * kSecond, worked);
   CHECK(worked.phases.at(0).cpu_seconds == 1.5);
-}
-
-TEST_CASE("an end without a beginning is passed over") {
-  CHECK(profile_of({event(false, 4, 100, 110)}).phases.empty());
 }
 
 TEST_CASE("a mark that could not be reset is not taken for a phase's own, and a note says so") {
@@ -392,11 +344,6 @@ TEST_CASE("a jump adds 1 MiB at least, and the 20 largest are kept") {
   add_jumps({seen_once}, 1 * kSecond, profile);
   REQUIRE(profile.jumps.size() == 1);
   CHECK(profile.jumps[0].by == kMiB);
-}
-
-TEST_CASE("a process has to grow by 64 MiB, or by 2 %, to be worth a look") {
-  CHECK(step_over(0) == std::uint64_t{64} << 20);
-  CHECK(step_over(std::uint64_t{50} << 40) == std::uint64_t{1} << 40);
 }
 
 TEST_CASE("there is no profile of no command") {
