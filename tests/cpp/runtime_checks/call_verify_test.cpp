@@ -7,8 +7,8 @@
 #include "etstream/tensor.h"
 #include "formats/pte/backends/made_xnnpack_payload.h"
 #include "runtime_checks/kernel_rules.h"
-#include "runtime_checks/method_calls.h"
 #include "runtime_checks/one_call_program.h"
+#include "runtime_checks/operator_signatures.h"
 
 namespace etstream::call_verify_test {
 namespace {
@@ -45,96 +45,58 @@ List list_of(decltype(List::items) items) {
   return out;
 }
 
-/// Makes a call whose argument `number` holds this.
-template <class Held>
-Spoil call_with(const std::string& name, const std::string& overload, const std::vector<std::int32_t>& args,
-                std::size_t number, const Held& held) {
-  return [=](ExecutionPlanT& plan) {
-    auto all = args;
-    all[number] = static_cast<std::int32_t>(plan.values.size());
-    add_value(plan, Held(held));
-    call(plan, name, overload, all);
+TEST_CASE("a parameter takes values of its own kind alone, and null if it is optional") {
+  const auto add = [](auto held) {
+    return [held](ExecutionPlanT& plan) { add_value(plan, decltype(held)(held)); };
   };
-}
-
-TEST_CASE("an optional double takes a double or null") {
-  const auto logit = [](auto held) {
-    return call_with("aten::logit", "out", {kInput, 0, kOutput, kOutput}, 1, held);
+  const std::pair<std::string, Spoil> kinds[] = {
+      {"null", add(NullT())},
+      {"an integer", add(IntT())},
+      {"a double", add(DoubleT())},
+      {"a boolean", add(BoolT())},
+      {"a string", [](ExecutionPlanT& plan) { add_value(plan, StringT()).string_val = "text"; }},
+      {"a list of integers", add(list_of<IntListT>({kAlpha, kAlpha}))},
+      {"a list of doubles", add(list_of<DoubleListT>({2.0, 2.0}))},
+      {"a list of booleans", add(list_of<BoolListT>({true}))}};
+  constexpr std::int32_t kRate = 7;  // a double
+  constexpr std::int32_t kTested = 8;
+  struct Row {
+    std::string name;
+    std::string overload;
+    std::vector<std::int32_t> args;
+    std::string taken;
+    bool is_optional;
   };
-  const std::string expected = "expected a double as argument 1 of aten::logit.out, found ";
-  check_sound(logit(DoubleT()));
-  check_sound(logit(NullT()));
-  check_found(expected + "an integer", logit(IntT()));
-  check_found(expected + "a boolean", logit(BoolT()));
-  check_found(expected + "a list of doubles", logit(list_of<DoubleListT>({0.5})));
-}
-
-TEST_CASE("a double takes no null") {
-  const auto distances = [](auto held) {
-    return call_with("aten::_pdist_forward", "out", {kInput, 0, kOutput, kOutput}, 1, held);
-  };
-  const std::string expected = "expected a double as argument 1 of aten::_pdist_forward.out, found ";
-  check_sound(distances(DoubleT()));
-  check_found(expected + "null", distances(NullT()));
-  check_found(expected + "an integer", distances(IntT()));
-}
-
-TEST_CASE("an optional boolean takes a boolean or null") {
-  const auto dropout = [](auto held) {
-    return [=](ExecutionPlanT& plan) {
-      const auto rate = static_cast<std::int32_t>(plan.values.size());
-      add_value(plan, DoubleT());
-      call_with("aten::native_dropout", "out", {kInput, rate, 0, kOutput, kOutput, kOutput}, 2, held)(plan);
-    };
-  };
-  const std::string expected = "expected a boolean as argument 2 of aten::native_dropout.out, found ";
-  check_sound(dropout(BoolT()));
-  check_sound(dropout(NullT()));
-  check_found(expected + "an integer", dropout(IntT()));
-  check_found(expected + "a list of booleans", dropout(list_of<BoolListT>({true})));
-}
-
-TEST_CASE("an optional string takes a string or null") {
-  const auto divided = [](std::int32_t mode) {
-    return [=](ExecutionPlanT& plan) {
-      call(plan, "aten::div", "out_mode", {kInput, kOther, mode, kOutput, kOutput});
-    };
-  };
-  const std::string expected = "expected a string as argument 2 of aten::div.out_mode, found ";
-  check_sound(divided(kText));
-  check_sound(divided(kNone));
-  check_found(expected + "an integer", divided(kAlpha));
-  check_found(expected + "a tensor", divided(kInput));
-}
-
-TEST_CASE("an optional list of doubles takes one or null") {
-  const auto enlarged = [](auto held) {
-    return call_with("aten::upsample_nearest2d", "vec_out", {kInput, kNone, 0, kOutput, kOutput}, 2, held);
-  };
-  const std::string expected =
-      "expected a list of doubles as argument 2 of aten::upsample_nearest2d.vec_out, found ";
-  check_sound(enlarged(list_of<DoubleListT>({2.0, 2.0})));
-  check_sound(enlarged(NullT()));
-  check_found(expected + "a list of integers", enlarged(list_of<IntListT>({kAlpha, kAlpha})));
-  check_found(expected + "a double", enlarged(DoubleT()));
-}
-
-TEST_CASE("each kind of parameter takes its own kinds of values") {
-  using enum pte::ValueKind;
-  const std::pair<Parameter, Kinds> all[] = {{Parameter::kDouble, kinds(kDouble)},
-                                             {Parameter::kOptionalDouble, kinds(kDouble, kNull)},
-                                             {Parameter::kBool, kinds(kBool)},
-                                             {Parameter::kOptionalBool, kinds(kBool, kNull)},
-                                             {Parameter::kString, kinds(kString)},
-                                             {Parameter::kOptionalString, kinds(kString, kNull)},
-                                             {Parameter::kDoubleList, kinds(kDoubleList)},
-                                             {Parameter::kOptionalDoubleList, kinds(kDoubleList, kNull)},
-                                             {Parameter::kBoolList, kinds(kBoolList)},
-                                             {Parameter::kReturn, kAnything},
-                                             {Parameter::kNone, kAnything}};
-  for (const auto& each : all) {
-    CAPTURE(static_cast<int>(each.first));
-    CHECK(kinds_taken(each.first) == each.second);
+  for (const Row& row : std::vector<Row>{
+           {"aten::logit", "out", {kInput, kTested, kOutput, kOutput}, "a double", true},
+           {"aten::_pdist_forward", "out", {kInput, kTested, kOutput, kOutput}, "a double", false},
+           {"aten::native_dropout",
+            "out",
+            {kInput, kRate, kTested, kOutput, kOutput, kOutput},
+            "a boolean",
+            true},
+           {"aten::div", "out_mode", {kInput, kOther, kTested, kOutput, kOutput}, "a string", true},
+           {"aten::upsample_nearest2d",
+            "vec_out",
+            {kInput, kNone, kTested, kOutput, kOutput},
+            "a list of doubles",
+            true}}) {
+    CAPTURE(row.name);
+    for (const std::pair<std::string, Spoil>& kind : kinds) {
+      const auto make = [&](ExecutionPlanT& plan) {
+        add_value(plan, DoubleT());
+        kind.second(plan);
+        call(plan, row.name, row.overload, row.args);
+      };
+      if (kind.first == row.taken || (row.is_optional && kind.first == "null")) {
+        check_sound(make);
+      } else {
+        check_found(
+            text("expected {} as argument {} of {}.{}, found {}", row.taken,
+                 std::ranges::find(row.args, kTested) - row.args.begin(), row.name, row.overload, kind.first),
+            make);
+      }
+    }
   }
 }
 

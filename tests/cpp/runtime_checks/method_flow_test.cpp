@@ -53,6 +53,20 @@ TEST_CASE("a method whose values take more than 7 passes to follow is warned of,
   }
 }
 
+TEST_CASE("a method of so many ways that following them would take long is warned of, too") {
+  for (const std::int32_t loops : {40, 80}) {
+    const auto make = [=](ExecutionPlanT& plan) {
+      for (std::int32_t i = 0; i < loops; ++i) {
+        const std::int32_t flag = add_boolean(plan, false);
+        call(plan, "executorch_prim::eq", "Scalar", {kAlpha, kAlpha, flag});
+        jump(plan, flag, 1 + 2 * i);
+      }
+    };
+    CHECK((exactly(lines_of(findings_after(make).warnings)) ==
+           containing("expected few enough ways through the instructions")) == (loops == 80));
+  }
+}
+
 TEST_CASE("a list that is moved to an output is found") {
   const auto moved = [](std::int32_t value) {
     return [=](ExecutionPlanT& plan) {
@@ -92,6 +106,38 @@ TEST_CASE("a number that a run leaves as another kind is found where the next ru
   };
   check_sound(make("add"));
   check_found("expected IntList.items of integers, found a boolean", make("eq"));
+}
+
+TEST_CASE("what a loop leaves is found where it begins again, and a run begins anew with its inputs") {
+  const auto make = [](bool is_loop) {
+    return [=](ExecutionPlanT& plan) {
+      plan.inputs.push_back(kAlpha);
+      const std::int32_t flag = add_boolean(plan, false);
+      call(plan, "executorch_prim::eq", "Scalar", {kAlpha, kAlpha, flag});
+      jump(plan, flag, 4);  // from the loop's beginning past the next call
+      call(plan, "aten::sym_numel", "", {kInput, kAlpha});
+      call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
+      call(plan, "executorch_prim::eq", "Scalar", {kAlpha, kAlpha, kAlpha});
+      if (is_loop) jump(plan, flag, 1);
+    };
+  };
+  check_sound(make(false));
+  check_found("expected IntList.items of integers, found a boolean", make(true));
+}
+
+TEST_CASE("both ways from a jump meet where it leads") {
+  const auto make = [](bool is_passed_by) {
+    return [=](ExecutionPlanT& plan) {
+      plan.inputs.push_back(kAlpha);
+      const std::int32_t flag = add_boolean(plan, false);
+      if (!is_passed_by) call(plan, "executorch_prim::eq", "Scalar", {kAlpha, kAlpha, flag});
+      jump(plan, flag, is_passed_by ? 3 : 4);
+      call(plan, "executorch_prim::eq", "Scalar", {kAlpha, kAlpha, kAlpha});
+      call(plan, "aten::permute_copy", "out", {kInput, kList, kOutput, kOutput});
+    };
+  };
+  check_sound(make(true));
+  check_found("expected IntList.items of integers, found a boolean", make(false));  // its condition changes
 }
 
 TEST_CASE("a list of integers is checked again where its items have changed since") {
