@@ -106,7 +106,7 @@ def test_without_its_weights_nothing_is_run(exported: ExportedProgram, tmp_path:
     made = specialize(exported, tmp_path / "model.fat", weights_to=tmp_path / "shared.ptd")
     with pytest.raises(etstream.UnsupportedError, match="portable: "):
         load_fat(made.container)
-    assert load_fat(made.container, weights_to=tmp_path / "shared.ptd").name == "xnnpack"
+    assert load_fat(made.container, weights=tmp_path / "shared.ptd").name == "xnnpack"
 
 
 def test_payloads_are_called_what_the_caller_says(exported: ExportedProgram, tmp_path: Path) -> None:
@@ -225,6 +225,6 @@ def test_a_backend_may_give_it_as_what_it_preprocessed(
     program.write_tensor_data_to_file(str(tmp_path))
     assert len(program.buffer) < WEIGHTS / 4
     for name in container:
-        with load_fat(tmp_path / "delegate.fat", weights_to=tmp_path / "weights.ptd", prefer=[name]) as payload:
+        with load_fat(tmp_path / "delegate.fat", weights=tmp_path / "weights.ptd", prefer=[name]) as payload:
             assert payload.name == name
             assert torch.allclose(payload.run(INPUTS)[0], expected, atol=1e-5)
