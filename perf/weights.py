@@ -156,7 +156,7 @@ def grow(folder: Path) -> bool:
         plan = subprocess.run(
             [ETSTREAM, "inspect", str(out), "--json"], capture_output=True, check=True
         ).stdout
-        metadata = next(part["size"] for part in json.loads(plan)["parts"] if part["name"] == "flatbuffer")
+        metadata = next(part["size"] for part in json.loads(plan)["parts"] if part["path"] == "flatbuffer")
         each.append(seconds / count)
         ratio = memory / metadata
         print(

@@ -34,9 +34,12 @@ namespace etstream {
 
 /// A range of the file that holds one thing: a payload, or a flatbuffer.
 struct FilePart {
-  std::string name;          // "program: segment 0 (constants)", "'forward' case 0 input 1: float32 [1, 3]"
-  std::uint64_t offset = 0;  // from the start of the file, in bytes
-  std::uint64_t size = 0;    // in bytes, without padding
+  std::string path;  // of the piece: "program/segments/0", "cases/forward/0/input 1"
+  std::string what;  // "constants", "float32 [1, 3]"; may be empty
+  ContentKind kind = ContentKind::kOther;
+  std::uint32_t others = 0;     // how many other pieces have the same bytes
+  std::uint64_t offset = 0;     // from the start of the file, in bytes
+  std::uint64_t size = 0;       // in bytes, without padding
   std::uint64_t alignment = 1;  // the largest power of two up to 65536 that divides `offset`
   std::uint32_t file = 0;       // an index in FileInspection::files, where there are any
 };
@@ -57,6 +60,7 @@ struct InspectedMethod : MethodInfo {
   };
   /// A delegate of the method.
   struct Delegate : GraphDelegate {
+    std::string path;  // of the piece that is its data
     std::uint32_t calls = 0;
   };
   /// A tensor among the method's values; see GraphValue.
@@ -97,9 +101,16 @@ struct ProgramBytes {
   std::vector<Segment> segments;
 };
 
+/// The data of a delegate of a program.
+struct InspectedPayload : DelegatePayload {
+  std::string path;  // of the piece
+  std::vector<std::string> part_paths;
+};
+
 /// Named data of a program, or that a program asks for.
 struct NamedDataInfo {
   std::string key;
+  std::string path;                     // of the piece; empty where it is not in the program
   std::string name;                     // that the key stands for; empty where none is known
   std::uint64_t size = 0;               // in bytes; 0 where it is not in the program and nobody says it
   std::optional<std::uint64_t> offset;  // from the start of the file; none where it is not in the program
@@ -122,7 +133,7 @@ struct FileInspection {
   KeyNames names;                                 // of the options, or beside the file
   std::vector<NamedTensorData> named_data;        // of tensor data
   std::vector<NamedDataInfo> program_data;        // of the program, and then what it lacks
-  std::vector<DelegatePayload> payloads;          // of the program's delegates
+  std::vector<InspectedPayload> payloads;         // of the program's delegates
   std::vector<std::pair<std::string, std::string>> metadata;  // of the program: keys, values for people
   std::vector<BundledProgramFile::Suite> suites;
   std::optional<UpdateSummary> update;  // of an update
@@ -152,6 +163,13 @@ struct InspectOptions {
 [[nodiscard]] ETSTREAM_EXPORT Result<FileInspection> inspect(const std::string& path,
                                                              const InspectOptions& options = {},
                                                              const OpenFile& open_file = &ByteSource::file);
+
+/// Returns the path of the piece that is the data of a tensor of the program; "" if that is not in the file.
+[[nodiscard]] ETSTREAM_EXPORT std::string piece_path(const FileInspection& inspection,
+                                                     const InspectedMethod::Tensor& tensor);
+
+/// Returns the paths of the pieces that `named_data` lists.
+[[nodiscard]] ETSTREAM_EXPORT std::vector<std::string> named_paths(const FileInspection& inspection);
 
 /// Describes a value of a method: "float32 [1, 3, 224, 224]", "integer 3", "String"...
 [[nodiscard]] ETSTREAM_EXPORT std::string describe(const ValueInfo& info);

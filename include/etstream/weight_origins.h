@@ -35,7 +35,7 @@ struct TensorOrigin {
 struct PayloadOrigin {
   std::string
       label;         // for people: "constant 'w' of method 'forward'", "filter of XNNFullyConnected 3 in ..."
-  std::string name;  // its key, or its name in read_contents(): "forward / value 3"; empty if it has neither
+  std::string name;  // its key, or the path of the piece: "constants/3"; empty if it has neither
   ByteSource data;
   std::string file;          // that it lies in: the program's, or one of its tensor data files
   std::uint64_t offset = 0;  // in that file, in bytes
@@ -78,7 +78,7 @@ struct WeightOrigins {
                                                             const std::vector<const TensorDataFile*>& weights,
                                                             const Checkpoint& checkpoint);
 
-/// Returns the names of tensors for the keys and the names of payloads, for inspect() and its page.
+/// Returns the names of tensors for the keys and the paths of payloads, for inspect() and its page.
 [[nodiscard]] ETSTREAM_EXPORT KeyNames key_names_of(const WeightOrigins& origins);
 
 }  // namespace etstream

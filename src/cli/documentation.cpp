@@ -103,7 +103,7 @@ Check the bundle, show what it consists of, and take it apart:
 .EX
 etstream verify model.bpte
 etstream inspect model.bpte
-etstream extract model.bpte \-\-program copy.pte \-\-cases cases
+etstream extract model.bpte program -o copy.pte \-\-cases cases
 .EE
 )";
 

@@ -34,7 +34,7 @@ constexpr Examples kExamples[] = {
     {"diff", {"model.pte out.pte", "model.pte out.pte --ignore-layout --json"}},
     {"embed", {"model.pte --target arm -o model.o -o model.h", "model.pte -o model.S"}},
     {"explain", {"model.pte --by checkpoint", "thin.pte weights.ptd --by model.safetensors"}},
-    {"extract", {"model.bpte --program model.pte --cases cases", "weights.ptd --tensor NAME -o tensor.bin"}},
+    {"extract", {"model.bpte program -o model.pte --cases cases", "weights.ptd named/NAME -o tensor.bin"}},
     {"fat extract", {"model.fat cpu -o model.pte", "model.fat npu -o - | sha256sum"}},
     {"fat pack",
      {"cpu=model.pte npu=out.pte -o model.fat", "cpu=model.pte npu=out.pte --align 16K -o model.fat"}},

@@ -59,7 +59,7 @@ void print_duplicates(const std::vector<Duplicates>& duplicates) {
   say("\nduplicate bytes: {}\n", wasted);
   const std::size_t rows = std::min(kMostParts, duplicates.size());
   for (std::size_t i = 0; i < rows; ++i)
-    say("{:14}  {}\n", duplicates[i].size, joined(duplicates[i].names, ", "));
+    say("{:14}  {}\n", duplicates[i].size, joined(duplicates[i].paths, ", "));
   print_rest(rows, duplicates.size(), "more group");
 }
 
@@ -96,24 +96,25 @@ void print_delegates(const InspectedMethod& method) {
   }
 }
 
-void print_tensors(const InspectedMethod& method) {
+void print_tensors(const FileInspection& found, const InspectedMethod& method) {
   if (method.tensors.empty()) return;
   say("  tensors by size:\n");
   for (std::size_t i = 0; i < std::min(kMostRows, method.tensors.size()); ++i) {
     const InspectedMethod::Tensor& tensor = method.tensors[i];
-    say("    {:14}  {:8}  {}{}{}\n", tensor.size, name_of(tensor.storage), describe(tensor.info),
-        tensor.name.empty() ? "" : " ", printable(tensor.name));
+    const std::string path = piece_path(found, tensor);
+    say("    {:14}  {:8}  {}{}{}{}{}\n", tensor.size, name_of(tensor.storage), describe(tensor.info),
+        tensor.name.empty() ? "" : " ", printable(tensor.name), path.empty() ? "" : "  ", path);
   }
   print_more(method.tensors.size(), "more tensor");
 }
 
-void print_method(const InspectedMethod& method) {
+void print_method(const FileInspection& found, const InspectedMethod& method) {
   say("\nmethod {}\n  inputs:  {}\n  outputs: {}\n", printable(method.name),
       joined(described(method.inputs), ", "), joined(described(method.outputs), ", "));
   say("  {}\n", counted(method.instructions, "instruction"));
   print_operators(method);
   print_delegates(method);
-  print_tensors(method);
+  print_tensors(found, method);
   for (const InspectedMethod::Memory& memory : method.memories) {
     say("  planned memory {}: {}, for {} of {}\n", memory.id, readable_size(memory.size),
         counted(memory.tensors, "tensor"), readable_size(memory.tensor_bytes));
@@ -131,7 +132,7 @@ void print_named_data(const std::vector<NamedDataInfo>& listed) {
     if (!info.offset) said += "  not in this file";
     if (!info.asked_by.empty()) said += text("  for {}", printable(info.asked_by.front()));
     if (info.asked_by.size() > 1) said += text(" and {}", counted(info.asked_by.size() - 1, "more use"));
-    say("{:14}  {}{}\n", info.size, printable(info.key), said);
+    say("{:14}  {}{}\n", info.size, printable(info.path.empty() ? info.key : info.path), said);
   }
   print_rest(rows, listed.size(), "more key");
 }
@@ -141,11 +142,12 @@ void print_named_keys(const FileInspection& found) {
   const auto has_name = [&](const NamedTensorData& each) { return found.names.contains(each.key); };
   if (std::ranges::none_of(found.named_data, has_name)) return;
   say("\nnamed data\n");
-  const std::size_t rows = std::min(kMostParts, found.named_data.size());
+  const std::vector<std::string> paths = named_paths(found);
+  const std::size_t rows = std::min(kMostParts, paths.size());
   for (std::size_t i = 0; i < rows; ++i) {
     const NamedTensorData& each = found.named_data[i];
     const auto name = found.names.find(each.key);
-    say("{:14}  {}{}\n", each.data.size(), printable(each.key),
+    say("{:14}  {}{}\n", each.data.size(), printable(paths[i]),
         name == found.names.end() ? "" : "  " + printable(name->second));
   }
   print_rest(rows, found.named_data.size(), "more key");
@@ -157,24 +159,23 @@ std::string text_of(const PayloadFact& fact) {
               number ? text("{}", *number) : printable(std::get<std::string>(fact.value)));
 }
 
-/// Prints the data of delegates, with the numbers by which extract takes them.
-void print_payloads(const std::vector<DelegatePayload>& payloads) {
+void print_payloads(const std::vector<InspectedPayload>& payloads) {
   if (payloads.empty()) return;
   say("\ndata of delegates\n");
   const std::size_t rows = std::min(kMostParts, payloads.size());
   for (std::size_t i = 0; i < rows; ++i) {
-    const DelegatePayload& payload = payloads[i];
-    std::string said = payload.format.empty() ? "" : ": " + payload.format;
+    const InspectedPayload& payload = payloads[i];
+    std::string said = printable(payload.backend);
+    if (!payload.format.empty()) said += ": " + payload.format;
     if (payload.keys > 0) said += text(", with {} of named data", counted(payload.keys, "key"));
-    say("{:14}  {}. method {}, delegate {} ({}){}\n", payload.data.size(), i, quote(payload.method),
-        payload.delegate, printable(payload.backend), said);
+    say("{:14}  {}  {}\n", payload.data.size(), printable(payload.path), said);
     const std::size_t facts = std::min(kMostRows, payload.facts.size());
     for (std::size_t j = 0; j < facts; ++j) say("{:16}  {}\n", "", text_of(payload.facts[j]));
     print_more(payload.facts.size(), "more fact");
     const std::size_t parts = std::min(kMostRows, payload.parts.size());
     for (std::size_t j = 0; j < parts; ++j) {
       const PayloadPart& part = payload.parts[j];
-      say("{:14}    {} at {}{}\n", part.size, printable(part.name), part.offset,
+      say("{:14}    {}  at {}{}\n", part.size, printable(payload.part_paths[j]), part.offset,
           part.key.empty() ? "" : ", a key of named data");
     }
     print_more(payload.parts.size(), "more part");
@@ -212,13 +213,16 @@ void print_inspection(const std::string& file, const FileInspection& found) {
   const std::size_t rows = std::min(kMostParts, found.parts.size());
   for (std::size_t i = 0; i < rows; ++i) {
     const FilePart& part = found.parts[i];
+    std::string said = printable(part.path);
+    if (!part.what.empty()) said += "  " + part.what;
+    if (part.others > 0) said += text("  and {}", counted(part.others, "more name"));
     say("{:14} {:14} {:6} {:5.1f}%  {}{}\n", part.offset, part.size, part.alignment, share(part.size),
-        found.files.empty() ? "" : file_name(found.files[part.file].path) + ": ", part.name);
+        found.files.empty() ? "" : file_name(found.files[part.file].path) + ": ", said);
   }
   print_rest(rows, found.parts.size(), "more part");
   say("{:14} {:14} {:6} {:5.1f}%  tables around them and padding\n", "", found.metadata_size, "",
       share(found.metadata_size));
-  for (const InspectedMethod& method : found.methods) print_method(method);
+  for (const InspectedMethod& method : found.methods) print_method(found, method);
   print_named_data(found.program_data);
   print_named_keys(found);
   print_payloads(found.payloads);

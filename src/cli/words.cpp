@@ -56,7 +56,7 @@ std::string_view option_words(AdviceTerm term) {
     case AdviceTerm::kTakePayloadOut:
       return "etstream fat extract takes payloads out of it";
     case AdviceTerm::kTakeProgramOut:
-      return "extract --program takes the program out of a bundle";
+      return "etstream extract BUNDLE program takes the program out of a bundle";
     case AdviceTerm::kVerify:
       return "etstream verify";
     case AdviceTerm::kWriteProgram:

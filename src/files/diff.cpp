@@ -2,10 +2,12 @@
 #include "etstream/diff.h"
 
 #include <algorithm>
+#include <array>
 #include <type_traits>
 
+#include "core/io/derived_storage.h"
+#include "etstream/inspect.h"
 #include "files/diff_list.h"
-#include "files/weight_paths.h"
 #include "formats/checkpoint/checkpoint_folder.h"
 #include "formats/checkpoint/weight_sets.h"
 
@@ -307,6 +309,171 @@ Result<FileDiff> diff(const ByteSource& a, const ByteSource& b, const DiffOption
     ETSTREAM_TRY(b.check_unchanged());
     return out;
   });
+}
+
+namespace {
+
+/// Gives elements of four bits as bytes. A byte has two of them, with the first in the low half.
+class UnpackedNibbles final : public DerivedStorage {
+ public:
+  explicit UnpackedNibbles(ByteSource packed) : packed_(std::move(packed)) {}
+
+  std::uint64_t size() const noexcept override { return 2 * packed_.size(); }
+  std::string name() const override { return packed_.name(); }
+  void for_each_part(const std::function<void(const ByteSource&)>& see) const override { see(packed_); }
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) const override {
+    std::array<std::byte, 4096> piece;
+    for (std::size_t done = 0; done < out.size();) {
+      const std::uint64_t at = offset + done;
+      const std::size_t count = std::min<std::size_t>(out.size() - done, 2 * piece.size() - 1);
+      const std::uint64_t first = at / 2;
+      const std::span bytes(piece.data(), static_cast<std::size_t>((at + count + 1) / 2 - first));
+      ETSTREAM_TRY(packed_.read_at(first, bytes));
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::byte both = bytes[static_cast<std::size_t>((at + i) / 2 - first)];
+        out[done + i] = (at + i) % 2 == 0 ? both & std::byte{15} : both >> 4;
+      }
+      done += count;
+    }
+    return {};
+  }
+
+ private:
+  ByteSource packed_;
+};
+
+/// Returns the piece as a tensor whose elements fill its data; nothing if they don't.
+std::optional<Tensor> as_tensor(const NamedPiece& piece) {
+  if (!piece.layout) return std::nullopt;
+  Tensor out{piece.layout->scalar_type, piece.layout->sizes, piece.layout->dim_order, piece.data};
+  const auto size = byte_size(out.scalar_type, out.sizes);
+  if (!size || *size != piece.data.size()) return std::nullopt;
+  if (!piece.is_of_nibbles) return out;
+  // The halves of a byte are elements of one more dimension, the innermost.
+  out.sizes.push_back(2);
+  out.dim_order.push_back(static_cast<std::uint8_t>(out.dim_order.size()));
+  out.data = ByteSource(std::make_shared<UnpackedNibbles>(piece.data));
+  return out;
+}
+
+}  // namespace
+
+Result<std::optional<ElementComparisons::Compared>> ElementComparisons::compare(const NamedPiece& a,
+                                                                                const NamedPiece& b) {
+  using Found = std::optional<Compared>;
+  if (a.layout != b.layout || a.is_of_nibbles != b.is_of_nibbles) return Found();
+  const auto one = as_tensor(a);
+  const auto other = as_tensor(b);
+  if (!one || !other) return Found();
+  const std::tuple key(a.data.place(), b.data.place(), one->scalar_type, a.is_of_nibbles);
+  const auto known = known_.find(key);
+  if (known != known_.end()) return Found(known->second.compared);
+  Tolerance tolerance = tolerance_.value_or(Tolerance{.absolute = 0, .relative = 0});
+  // The difference of two integers is an integer below 2^64.
+  constexpr double kMost = 1e18;
+  tolerance.integer = static_cast<std::uint64_t>(std::min(tolerance.absolute.value_or(0), kMost));
+  ETSTREAM_ASSIGN(const Comparison comparison, etstream::compare(*one, *other, tolerance));
+  const Compared compared{{comparison.elements, comparison.equal, comparison.not_finite,
+                           comparison.largest_absolute_error, comparison.mean_absolute_error},
+                          comparison.passed()};
+  known_.emplace(key, Known{a.data, b.data, compared});
+  return Found(compared);
+}
+
+Result<bool> DiffList::compare_data(std::string_view subject, const NamedPiece& a, const NamedPiece& b) {
+  ETSTREAM_ASSIGN(const auto different, shared_->comparisons.first_difference(a.data, b.data));
+  if (!different) return true;
+  ETSTREAM_ASSIGN(const auto compared, shared_->elements.compare(a, b));
+  const bool is_tolerated = compared && compared->passes && has_tolerance();
+  const auto told = [](const NamedPiece& piece) {
+    std::string out = piece.key.empty() ? "" : text("key {}, ", piece.key);
+    if (!piece.what.empty()) out += text("{}, ", piece.what);
+    return out + counted(piece.data.size(), "byte");
+  };
+  add({.kind = is_tolerated ? DiffEntry::Kind::kTolerated : DiffEntry::Kind::kContent,
+       .subject = std::string(subject),
+       .in_a = text("{}, which differ from byte {} on", told(a), *different),
+       .in_b = told(b),
+       .elements = compared ? std::optional(compared->difference) : std::nullopt});
+  return false;
+}
+
+namespace {
+
+std::string case_value_text(const Value& value) {
+  return match(
+      value, [](std::monostate) { return std::string("nothing"); },
+      [](const Tensor& tensor) { return layout_text(tensor); },
+      [](const auto& number) { return describe(ValueInfo(number)); });
+}
+
+Result<void> compare_case_values(DiffList& list, std::string_view which, const std::vector<Value>& a,
+                                 const std::vector<Value>& b) {
+  list.compare(text("number of {}s", which), std::to_string(a.size()), std::to_string(b.size()));
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const std::string subject = text("{} {}", which, i);
+    const std::string what = case_value_text(a[i]);
+    list.compare(subject, what, case_value_text(b[i]));
+    const auto* left = std::get_if<Tensor>(&a[i]);
+    const auto* right = std::get_if<Tensor>(&b[i]);
+    if (left && right) ETSTREAM_TRY(list.compare_bytes(subject, what, left->data, right->data));
+  }
+  return {};
+}
+
+Result<void> compare_suites(DiffList list, const BundledProgramFile& a, const BundledProgramFile::Suite& in_a,
+                            const BundledProgramFile& b, const BundledProgramFile::Suite& in_b) {
+  list.compare("test cases", std::to_string(in_a.test_cases), std::to_string(in_b.test_cases));
+  for (std::uint32_t i = 0; i < std::min(in_a.test_cases, in_b.test_cases); ++i) {
+    ETSTREAM_ASSIGN(const MethodTestCase one, a.test_case(in_a, i));
+    ETSTREAM_ASSIGN(const MethodTestCase other, b.test_case(in_b, i));
+    DiffList within = list.within(text("case {}", i));
+    ETSTREAM_TRY(compare_case_values(within, "input", one.inputs, other.inputs));
+    ETSTREAM_TRY(
+        compare_case_values(within, "expected output", one.expected_outputs, other.expected_outputs));
+  }
+  return {};
+}
+
+Result<bool> compare_programs(DiffList& list, const BundledProgramFile& a, const BundledProgramFile& b) {
+  ETSTREAM_ASSIGN(const bool same, same_bytes(a.program(), b.program()));
+  if (same) return true;
+  ETSTREAM_ASSIGN(const ProgramFile one, a.open_program());
+  ETSTREAM_ASSIGN(const ProgramFile other, b.open_program());
+  return diff_files(one, other, list.within("program"));
+}
+
+}  // namespace
+
+Result<bool> diff_files(const BundledProgramFile& a, const BundledProgramFile& b, DiffList list) {
+  const auto format = [](const BundledProgramFile& bundle) {
+    return bundle.format() == BundleFormat::kSegmented ? "segmented" : "bp08";
+  };
+  list.compare_layout("format", format(a), format(b));
+  list.compare("version", std::to_string(a.version()), std::to_string(b.version()));
+  ETSTREAM_TRY(compare_programs(list, a, b));
+  list.compare_layout("program", text("at {}", a.program_offset()), text("at {}", b.program_offset()));
+  const auto name = [](const BundledProgramFile::Suite& suite) {
+    return text("test suite of {}", quote(suite.method_name));
+  };
+  for (const auto& [suite, both] : by_key<BundledProgramFile::Suite>(a.suites(), b.suites(), name)) {
+    const auto told = [](const BundledProgramFile::Suite* one) {
+      return one ? counted(one->test_cases, "case") : "";
+    };
+    if (both.first && both.second) {
+      ETSTREAM_TRY(compare_suites(list.within(suite), a, *both.first, b, *both.second));
+    } else {
+      list.compare(suite, told(both.first), told(both.second));
+    }
+  }
+  const auto names = [](const BundledProgramFile& bundle) {
+    std::string out;
+    for (const BundledProgramFile::Suite& suite : bundle.suites())
+      out += (out.empty() ? "" : ", ") + quote(suite.method_name);
+    return out;
+  };
+  list.compare("order of test suites", names(a), names(b));
+  return !list.has_content();
 }
 
 }  // namespace etstream

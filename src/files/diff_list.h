@@ -18,7 +18,7 @@
 #include "core/base/try.h"
 #include "core/layout/same_bytes.h"
 #include "etstream/diff.h"
-#include "files/any_file.h"
+#include "files/pieces.h"
 #include "formats/tensor/dimensions.h"
 
 namespace etstream {

@@ -2,187 +2,27 @@
 #include "etstream/file_contents.h"
 
 #include <algorithm>
-#include <set>
-#include <type_traits>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <span>
 #include <utility>
 
-#include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/file_budget.h"
 #include "core/io/read_pieces.h"
-#include "etstream/delegate_payloads.h"
-#include "etstream/program_graph.h"
-#include "files/any_file.h"
-#include "formats/pte/program_model.h"
+#include "core/layout/same_bytes.h"
+#include "etstream/coded_size.h"
+#include "etstream/duplicates.h"
+#include "etstream/inspect.h"
+#include "files/pieces.h"
 
 namespace etstream {
 namespace {
-
-/// Collects the parts of a file that its format names, in any order.
-class Collector {
- public:
-  /// `whole` is the file in which offsets count.
-  explicit Collector(ByteSource whole) : whole_(std::move(whole)), budget_(whole_) {
-    found_.push_back({.kind = ContentKind::kContainer, .name = whole_.name(), .size = whole_.size()});
-  }
-
-  /// Adds the part at `data`, if it is in the file and not empty.
-  void add(const ByteSource& data, FileContent content) {
-    const auto offset = data.offset_in(whole_);
-    if (!offset || data.size() == 0) return;
-    content.offset = *offset;
-    content.size = data.size();
-    found_.push_back(std::move(content));
-  }
-  /// Counts `bytes` of a file within the file that is entered.
-  Result<void> enter(std::uint64_t bytes) { return budget_.spend(bytes); }
-
-  [[nodiscard]] std::vector<FileContent> take() { return std::move(found_); }
-
- private:
-  ByteSource whole_;
-  FileBudget budget_;
-  std::vector<FileContent> found_;
-};
-
-FileContent tensor_content(ContentKind kind, std::string name, const TensorLayout& layout) {
-  return {.kind = kind,
-          .name = std::move(name),
-          .detail = describe(layout),
-          .element_size = static_cast<std::uint32_t>(item_size(layout.scalar_type))};
-}
-
-void add_tensors(const std::vector<CheckpointTensor>& tensors, Collector& out) {
-  for (const CheckpointTensor& tensor : tensors) {
-    FileContent content{.kind = ContentKind::kTensor, .name = tensor.name, .detail = type_text(tensor)};
-    if (tensor.layout) {
-      content.element_size = static_cast<std::uint32_t>(item_size(tensor.layout->scalar_type));
-    }
-    out.add(tensor.data, std::move(content));
-  }
-}
-
-/// Adds the parts of programs and tensor data: a flatbuffer, and segments.
-template <class File>
-Result<void> add_segments(const File& file, Collector& out) {
-  const auto flatbuffer = file.file().slice(0, file.flatbuffer_size());
-  if (flatbuffer) out.add(*flatbuffer, {.kind = ContentKind::kTables, .name = "flatbuffer"});
-  ETSTREAM_ASSIGN(const auto segments, file.segments());
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    ETSTREAM_ASSIGN(const ByteSource data, file.file().slice(segments[i].offset, segments[i].size));
-    // The use of a segment of tensor data is the tensor in it, which is named too.
-    const bool is_program = std::is_same_v<File, ProgramFile>;
-    out.add(data, {.name = text("segment {}", i), .detail = is_program ? segments[i].use : ""});
-  }
-  return {};
-}
-
-void add_graph_contents(const ProgramGraph& graph, Collector& out) {
-  for (std::size_t i = 0; i < graph.values.size(); ++i) {
-    const GraphValue& value = graph.values[i];
-    const auto* tensor = std::get_if<TensorInfo>(&value.info);
-    if (!tensor) continue;
-    const bool is_constant = value.storage == TensorStorage::kConstant;
-    std::string name = value.name.empty() ? text("{} / value {}", printable(graph.method), i) : value.name;
-    out.add(value.data, tensor_content(is_constant ? ContentKind::kTensor : ContentKind::kInitial,
-                                       std::move(name), {tensor->scalar_type, tensor->sizes, {}}));
-  }
-  for (std::size_t i = 0; i < graph.delegates.size(); ++i) {
-    const GraphDelegate& delegate = graph.delegates[i];
-    out.add(delegate.data, {.kind = ContentKind::kDelegate,
-                            .name = text("{} / delegate {}", printable(graph.method), i),
-                            .detail = printable(delegate.backend)});
-  }
-}
-
-Result<void> add_contents(const ProgramFile& program, Collector& out) {
-  ETSTREAM_TRY(add_segments(program, out));
-  ETSTREAM_ASSIGN(const auto methods, program.methods());
-  for (std::uint32_t i = 0; i < methods.size(); ++i) {
-    ETSTREAM_ASSIGN(const ProgramGraph graph, ProgramGraph::read(program, i));
-    add_graph_contents(graph, out);
-  }
-  ETSTREAM_ASSIGN(const auto payloads, read_delegate_payloads(program));
-  for (const DelegatePayload& payload : payloads) {
-    for (const PayloadPart& part : payload.parts) {
-      ETSTREAM_ASSIGN(const ByteSource data, payload.data.slice(part.offset, part.size));
-      out.add(data, {.kind = ContentKind::kDelegate,
-                     .name = text("{} / delegate {} / {}", printable(payload.method), payload.delegate,
-                                  printable(part.name)),
-                     .detail = payload.format});
-    }
-  }
-  ETSTREAM_ASSIGN(auto named_data, pte::read_named_data(program.model()));
-  for (pte::NamedPayload& named : named_data) {
-    out.add(named.data, {.kind = ContentKind::kNamedData, .name = std::move(named.key)});
-  }
-  return {};
-}
-
-void add_values(const std::vector<Value>& values, const std::string& where, Collector& out) {
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto* tensor = std::get_if<Tensor>(&values[i]);
-    if (!tensor) continue;
-    out.add(tensor->data, tensor_content(ContentKind::kTestData, text("{}{}", where, i),
-                                         {tensor->scalar_type, tensor->sizes, {}}));
-  }
-}
-
-Result<void> add_contents(const BundledProgramFile& bundle, Collector& out) {
-  out.add(bundle.program(), {.name = "program"});
-  if (const auto program = bundle.open_program()) ETSTREAM_TRY(add_contents(*program, out));
-  for (const auto& suite : bundle.suites()) {
-    for (std::uint32_t i = 0; i < suite.test_cases; ++i) {
-      ETSTREAM_ASSIGN(const MethodTestCase test_case, bundle.test_case(suite, i));
-      const std::string where = text("{} / case {}", printable(suite.method_name), i);
-      add_values(test_case.inputs, where + " / input ", out);
-      add_values(test_case.expected_outputs, where + " / expected output ", out);
-    }
-  }
-  return {};
-}
-
-Result<void> add_contents(const TensorDataFile& weights, Collector& out) {
-  ETSTREAM_TRY(add_segments(weights, out));
-  ETSTREAM_ASSIGN(const auto entries, weights.entries());
-  for (const NamedTensorData& entry : entries) {
-    out.add(entry.data, entry.layout ? tensor_content(ContentKind::kTensor, entry.key, *entry.layout)
-                                     : FileContent{.kind = ContentKind::kNamedData, .name = entry.key});
-  }
-  return {};
-}
-
-Result<void> add_contents(const CheckpointFile& checkpoint, Collector& out) {
-  add_tensors(checkpoint.tensors, out);
-  return {};
-}
-
-Result<void> add_contents(const NativePackageFile& package, Collector& out) {
-  for (const PackageMember& member : package.members()) {
-    if (member.data.place() != package.graph().place()) out.add(member.data, {.name = member.name});
-  }
-  out.add(package.graph(), {.kind = ContentKind::kTables, .name = "graph"});
-  add_tensors(package.tensors(), out);
-  return {};
-}
-
-Result<void> add_contents(const FatContainerFile& container, Collector& out) {
-  std::set<SourcePlace> seen;
-  for (const FatPayload& payload : container.payloads()) {
-    out.add(payload.data, {.name = payload.name});
-    if (!seen.insert(payload.data.place()).second) continue;
-    ETSTREAM_ASSIGN(const auto kind, kind_of(payload));
-    // Like verify(), this does not enter a container in a container: it has no use, and nests could have no
-    // end.
-    if (!kind || *kind == FileKind::kFatContainer) continue;
-    ETSTREAM_TRY(out.enter(payload.data.size()));
-    const auto opened = open_any(payload.data);
-    // verify() reports the problems of a payload that can't be opened.
-    if (!opened) continue;
-    ETSTREAM_TRY(match(*opened, [&](const auto& file) { return add_contents(file, out); }));
-  }
-  return {};
-}
 
 /// Nests ranges by their places.
 class Nesting {
@@ -242,7 +82,7 @@ class Nesting {
   static void merge(FileContent& into, FileContent content) {
     if (into.kind == ContentKind::kContainer && content.kind != ContentKind::kContainer) {
       content.parent = into.parent;
-      content.detail += (content.detail.empty() ? "" : ", ") + into.name;
+      content.detail += (content.detail.empty() ? "" : ", ") + into.path;
       into = std::move(content);
     } else {
       ++into.others;
@@ -286,10 +126,23 @@ std::string_view name_of(ContentKind kind) noexcept {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-Result<std::vector<FileContent>> read_contents(const AnyFile& file) {
-  Collector collector(source_of(file));
-  ETSTREAM_TRY(match(file, [&](const auto& opened) { return add_contents(opened, collector); }));
-  return Nesting(source_of(file)).run(collector.take());
+Result<std::vector<FileContent>> read_contents(const AnyFile& file, const SayMore& say_more) {
+  const ByteSource& whole = source_of(file);
+  std::vector<FileContent> found{{.kind = ContentKind::kContainer, .size = whole.size()}};
+  ETSTREAM_TRY(for_each_piece(file, Pieces::kAll, [&](const Piece& piece) {
+    const auto offset = piece.data.offset_in(whole);
+    if (!offset || piece.data.size() == 0) return true;
+    const std::string more = say_more ? say_more(piece) : "";
+    const auto element = piece.layout ? item_size(piece.layout->scalar_type) : 0;
+    found.push_back({.kind = piece.kind,
+                     .path = piece.path,
+                     .detail = more + (more.empty() || piece.what.empty() ? "" : ", ") + piece.what,
+                     .offset = *offset,
+                     .size = piece.data.size(),
+                     .element_size = static_cast<std::uint32_t>(element)});
+    return true;
+  }));
+  return Nesting(whole).run(std::move(found));
 }
 
 Result<std::vector<FileContent>> read_contents(const ByteSource& file) {
@@ -298,6 +151,137 @@ Result<std::vector<FileContent>> read_contents(const ByteSource& file) {
     ETSTREAM_ASSIGN(auto contents, read_contents(opened));
     ETSTREAM_TRY(file.check_unchanged());
     return contents;
+  });
+}
+
+namespace {
+
+bool is_payload(const FileContent& content) {
+  return content.kind != ContentKind::kTables && content.kind != ContentKind::kPadding;
+}
+
+}  // namespace
+
+Result<std::vector<Duplicates>> find_duplicates(const ByteSource& file,
+                                                const std::vector<FileContent>& contents) {
+  std::vector<Duplicates> out;
+  FileBudget budget(file);
+  // The largest come first, and each comes after the one that it lies in: a part of a spare payload is spare
+  // with it.
+  std::vector<bool> is_spare(contents.size());
+  std::vector<std::uint32_t> order(contents.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::ranges::stable_sort(order, std::greater{}, [&](std::uint32_t i) { return contents[i].size; });
+  for (auto next = order.begin(); next != order.end();) {
+    const std::uint64_t size = contents[*next].size;
+    std::vector<std::uint32_t> payloads;
+    std::vector<ByteSource> sources;
+    for (; next != order.end() && contents[*next].size == size; ++next) {
+      is_spare[*next] = is_spare[contents[*next].parent];
+      if (is_spare[*next] || *next == 0 || !is_payload(contents[*next])) continue;
+      payloads.push_back(*next);
+      ETSTREAM_ASSIGN(sources.emplace_back(), file.slice(contents[*next].offset, size));
+    }
+    if (payloads.size() < 2) continue;
+    for (std::size_t i = 0; i < payloads.size(); ++i) ETSTREAM_TRY(budget.spend(size));
+    ETSTREAM_ASSIGN(const auto first, first_equal(sources));
+    std::map<std::uint32_t, std::size_t> groups;  // in `out`, by the first of each
+    for (std::uint32_t i = 0; i < first.size(); ++i) {
+      if (first[i] == i) continue;
+      const auto add = [&](std::size_t group, const FileContent& content) {
+        out[group].paths.push_back(content.path);
+        out[group].offsets.push_back(content.offset);
+      };
+      const auto [group, is_new] = groups.try_emplace(first[i], out.size());
+      if (is_new) {
+        out.push_back({size, {}, {}});
+        add(group->second, contents[payloads[first[i]]]);
+      }
+      add(group->second, contents[payloads[i]]);
+      is_spare[payloads[i]] = true;
+    }
+  }
+  std::ranges::stable_sort(out, std::greater{}, &Duplicates::wasted);
+  return out;
+}
+
+Result<std::vector<Duplicates>> find_duplicates(const ByteSource& file) {
+  ETSTREAM_ASSIGN(FileInspection inspection, inspect(file, {.duplicates = true}));
+  return std::move(inspection.duplicates);
+}
+
+namespace {
+
+constexpr std::size_t kMostContents = 1024;
+constexpr std::uint64_t kSample = std::uint64_t{64} << 10;
+constexpr std::uint64_t kPlaces = 16;
+constexpr std::uint64_t kSamplePiece = kSample / kPlaces;
+
+/// Returns the bits that a byte takes if it is coded by its frequency among those at `at`, `at + step`...
+double bits_of_plane(std::span<const std::byte> bytes, std::size_t at, std::size_t step) {
+  std::array<std::uint32_t, 256> counts{};
+  double all = 0;
+  for (; at < bytes.size(); at += step, ++all) ++counts[std::to_integer<std::size_t>(bytes[at])];
+  double bits = 0;
+  double kinds = 0;
+  for (const std::uint32_t count : counts) {
+    if (count == 0) continue;
+    bits -= count / all * std::log2(count / all);
+    ++kinds;
+  }
+  // A sample shows less variety than the whole distribution: by this much on average (Miller and Madow).
+  return std::min(bits + (kinds - 1) / (2 * all * std::log(2.0)), 8.0);
+}
+
+/// Returns the share of its size to which a sample can be reduced, as elements of so many bytes.
+double share_of(std::span<const std::byte> sample, std::size_t element) {
+  double bits = 0;
+  for (std::size_t at = 0; at < element; ++at) bits += bits_of_plane(sample, at, element);
+  return bits / (8.0 * static_cast<double>(element));
+}
+
+double least_share(std::span<const std::byte> sample, std::uint32_t element_size) {
+  if (element_size != 0 && element_size <= 16) return share_of(sample, element_size);
+  return std::min({share_of(sample, 1), share_of(sample, 2), share_of(sample, 4)});
+}
+
+/// Returns the contents to sample, the largest first.
+std::vector<std::uint32_t> largest_leaves(const std::vector<FileContent>& contents) {
+  std::vector<bool> is_parent(contents.size());
+  for (std::size_t i = 1; i < contents.size(); ++i) is_parent[contents[i].parent] = true;
+  std::vector<std::uint32_t> out;
+  for (std::uint32_t i = 0; i < contents.size(); ++i) {
+    if (!is_parent[i] && contents[i].size >= kSample) out.push_back(i);
+  }
+  std::ranges::stable_sort(out, std::greater{}, [&](std::uint32_t i) { return contents[i].size; });
+  out.resize(std::min(out.size(), kMostContents));
+  return out;
+}
+
+}  // namespace
+
+Result<CodedSizes> estimate_coded_sizes(const ByteSource& file, const std::vector<FileContent>& contents) {
+  return without_exceptions([&]() -> Result<CodedSizes> {
+    CodedSizes out;
+    const auto sample = std::make_unique_for_overwrite<std::byte[]>(kSample);
+    std::vector<std::uint32_t> leaves = largest_leaves(contents);
+    std::ranges::sort(leaves);
+    for (const std::uint32_t leaf : leaves) {
+      const FileContent& content = contents[leaf];
+      // Pieces begin where elements do. Elements have 16 bytes at most.
+      const std::uint64_t step = (content.size - kSamplePiece) / (kPlaces - 1) / 16 * 16;
+      for (std::uint64_t i = 0; i < kPlaces; ++i) {
+        const std::span piece(sample.get() + i * kSamplePiece, kSamplePiece);
+        ETSTREAM_TRY(file.read_at(content.offset + i * step, piece));
+      }
+      const double share = least_share({sample.get(), kSample}, content.element_size);
+      const auto size = static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(content.size)));
+      out.contents.push_back({leaf, std::min(size, content.size)});
+      out.looked_at += content.size;
+      out.saved += content.size - out.contents.back().size;
+      out.bytes_read += kSample;
+    }
+    return out;
   });
 }
 

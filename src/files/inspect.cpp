@@ -8,22 +8,25 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/packed_file.h"
 #include "etstream/program_metadata.h"
-#include "files/any_file.h"
-#include "files/named_data_info.h"
-#include "files/weight_paths.h"
+#include "files/pieces.h"
 #include "formats/checkpoint/weight_sets.h"
+#include "formats/pte/backends/backend_payload.h"
+#include "formats/pte/program_model.h"
 #include "formats/tensor/dimensions.h"
 
 namespace etstream {
 namespace {
 
 constexpr std::uint64_t kLargestShown = 65536;
+constexpr std::string_view kProgramAbove = "program/";  // before the pieces of the program of a bundle
 
 /// A source that counts what is read from it.
 class Counted final : public ByteStorage {
@@ -44,33 +47,16 @@ class Counted final : public ByteStorage {
   mutable std::atomic<std::uint64_t> bytes_read_ = 0;
 };
 
-/// Describes a Tensor or a TensorInfo, "float32 [1, 3]", with its dim_order unless it is contiguous. `bound`
-/// follows the sizes.
-template <class Shaped>
-std::string tensor_text(const Shaped& tensor, std::string_view bound = "") {
-  const bool is_contiguous = tensor.dim_order == contiguous_dim_order(tensor.sizes.size());
-  return text("{} {}{}{}", name_of(tensor.scalar_type), list_text(tensor.sizes), bound,
-              is_contiguous ? "" : text(" in dim_order {}", list_text(tensor.dim_order)));
-}
-
-void add_part(FileInspection& inspection, std::string name, std::uint64_t offset, std::uint64_t size) {
-  std::uint64_t alignment = kLargestShown;
-  while (offset % alignment != 0) alignment /= 2;
-  inspection.parts.push_back({std::move(name), offset, size, alignment});
-}
-
-/// Adds the part at `data`, unless it is empty.
-void add_part(FileInspection& inspection, std::string name, const ByteSource& data, const ByteSource& file) {
-  if (data.size() > 0) add_part(inspection, std::move(name), data.offset_in(file).value_or(0), data.size());
-}
-
-void add_segments(const std::vector<SegmentInfo>& segments, std::string_view prefix, std::uint64_t base,
-                  FileInspection& inspection) {
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    if (segments[i].size == 0) continue;
-    const std::string use = segments[i].use.empty() ? "" : text(" ({})", segments[i].use);
-    add_part(inspection, text("{}segment {}{}", prefix, i, use), base + segments[i].offset, segments[i].size);
-  }
+/// Returns what to do with each piece of a file: unless it is empty, it is a part.
+VisitPiece part_adder(const ByteSource& file, FileInspection& inspection) {
+  return [&](const Piece& piece) {
+    if (piece.data.size() == 0) return true;
+    const std::uint64_t offset = piece.data.offset_in(file).value_or(0);
+    std::uint64_t alignment = kLargestShown;
+    while (offset % alignment != 0) alignment /= 2;
+    inspection.parts.push_back({piece.path, piece.what, piece.kind, 0, offset, piece.data.size(), alignment});
+    return true;
+  };
 }
 
 /// The sizes of constants by their offsets in the program.
@@ -86,7 +72,7 @@ void note_constants(const ProgramGraph& graph, const ByteSource& program, Consta
 
 void count_calls(const ProgramGraph& graph, InspectedMethod& method) {
   method.instructions = static_cast<std::uint32_t>(graph.calls.size());
-  for (const GraphDelegate& delegate : graph.delegates) method.delegates.push_back({delegate});
+  for (const GraphDelegate& delegate : graph.delegates) method.delegates.push_back({delegate, {}, 0});
   std::map<std::string, std::uint32_t> calls;
   for (const GraphCall& call : graph.calls) {
     if (call.kind == CallKind::kKernel) ++calls[graph.name_of(call)];
@@ -112,6 +98,26 @@ void list_tensors(const ProgramGraph& graph, InspectedMethod& method) {
     memory.tensor_bytes += value.size;
   }
   std::ranges::stable_sort(method.tensors, std::greater(), &InspectedMethod::Tensor::size);
+}
+
+/// Sets the paths of delegates, and the payloads with theirs.
+void add_paths(std::string_view above, std::vector<DelegatePayload> payloads, FileInspection& inspection) {
+  std::vector<std::string> names;
+  for (const InspectedMethod& method : inspection.methods) names.push_back(method.name);
+  const std::vector<std::string> methods = method_paths(above, names);
+  std::map<SourcePlace, std::string> first;  // that has the data
+  for (std::size_t i = 0; i < methods.size(); ++i) {
+    std::size_t number = 0;
+    for (InspectedMethod::Delegate& delegate : inspection.methods[i].delegates) {
+      delegate.path = delegate_path(methods[i], number++);
+      first.try_emplace(delegate.data.place(), delegate.path);
+    }
+  }
+  for (DelegatePayload& payload : payloads) {
+    std::string path = first[payload.data.place()];
+    std::vector<std::string> parts = part_paths(path, payload);
+    inspection.payloads.push_back({std::move(payload), std::move(path), std::move(parts)});
+  }
 }
 
 /// Sets the program's bytes, and its methods from one graph at a time.
@@ -141,15 +147,13 @@ Result<void> set_program(const ProgramFile& program, FileInspection& inspection)
   return {};
 }
 
-/// Adds the parts of a program that begins at `base` in the file.
-Result<void> add_program(const ProgramFile& program, std::string_view prefix, std::uint64_t base,
+/// Adds what a program has that begins at `base` in the file. `above` goes before the paths of its pieces.
+Result<void> add_program(const ProgramFile& program, std::string_view above, std::uint64_t base,
                          const KeyNames& names, FileInspection& inspection) {
   ETSTREAM_TRY(set_program(program, inspection));
-  add_part(inspection, text("{}flatbuffer", prefix), base, program.flatbuffer_size());
-  ETSTREAM_ASSIGN(const auto segments, program.segments());
-  add_segments(segments, prefix, base, inspection);
-  ETSTREAM_ASSIGN(inspection.payloads, read_delegate_payloads(program));
-  ETSTREAM_ASSIGN(inspection.program_data, read_named_data_info(program, base, names));
+  ETSTREAM_ASSIGN(auto payloads, read_delegate_payloads(program));
+  add_paths(above, std::move(payloads), inspection);
+  ETSTREAM_ASSIGN(inspection.program_data, read_named_data_info(program, above, base, names));
   ETSTREAM_ASSIGN(const auto metadata, read_metadata(program));
   for (const MetadataEntry& entry : metadata) {
     ETSTREAM_ASSIGN(std::string value, describe(entry));
@@ -164,58 +168,26 @@ Result<void> add_file(const ProgramFile& program, const KeyNames& names, FileIns
   return add_program(program, "", 0, names, inspection);
 }
 
-/// Adds the tensors among the values. `bundle` is the file with their data.
-void add_tensors(const std::vector<Value>& values, const std::string& where, const ByteSource& bundle,
-                 FileInspection& inspection) {
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto* tensor = std::get_if<Tensor>(&values[i]);
-    if (!tensor) continue;
-    add_part(inspection, text("{}{}: {}", where, i, tensor_text(*tensor)), tensor->data, bundle);
-  }
-}
-
 Result<void> add_file(const BundledProgramFile& bundle, const KeyNames& names, FileInspection& inspection) {
   inspection.version = bundle.version();
   inspection.suites = bundle.suites();
   const auto program = bundle.open_program();
-  if (program) {
-    ETSTREAM_ASSIGN(inspection.memory_alignment, memory_alignment(bundle, *program));
-    ETSTREAM_TRY(add_program(*program, "program: ", bundle.program_offset(), names, inspection));
-  } else {
-    add_part(inspection, "program (not one that can be read)", bundle.program_offset(),
-             bundle.program().size());
-  }
-  for (const auto& suite : bundle.suites()) {
-    for (std::uint32_t i = 0; i < suite.test_cases; ++i) {
-      ETSTREAM_ASSIGN(const MethodTestCase test_case, bundle.test_case(suite, i));
-      const std::string where = text("{} case {}", quote(suite.method_name), i);
-      add_tensors(test_case.inputs, where + " input ", bundle.file(), inspection);
-      add_tensors(test_case.expected_outputs, where + " expected output ", bundle.file(), inspection);
-    }
-  }
-  return {};
+  ETSTREAM_TRY(for_each_part(bundle, program, part_adder(bundle.file(), inspection)));
+  if (!program) return {};
+  ETSTREAM_ASSIGN(inspection.memory_alignment, memory_alignment(bundle, *program));
+  return add_program(*program, kProgramAbove, bundle.program_offset(), names, inspection);
 }
 
 Result<void> add_file(const TensorDataFile& file, const KeyNames& /*names*/, FileInspection& inspection) {
   ETSTREAM_ASSIGN(inspection.version, file.version());
   ETSTREAM_ASSIGN(inspection.memory_alignment, memory_alignment(file));
   ETSTREAM_ASSIGN(inspection.named_data, file.entries());
-  add_part(inspection, "flatbuffer", 0, file.flatbuffer_size());
-  ETSTREAM_ASSIGN(const auto segments, file.segments());
-  add_segments(segments, "", 0, inspection);
   return {};
 }
 
 Result<void> add_file(const CheckpointFile& checkpoint, const KeyNames& /*names*/,
                       FileInspection& inspection) {
   inspection.version = checkpoint.version;
-  for (const CheckpointTensor& tensor : checkpoint.tensors) {
-    // Elements that are scattered, as in torch's files, are no part of the file by themselves.
-    const std::string_view elsewhere = tensor.layout || tensor.shape ? ", strided" : ", in parts";
-    const std::string_view how = tensor.data.offset_in(checkpoint.file) ? "" : elsewhere;
-    add_part(inspection, text("{}: {}{}", quote(tensor.name), type_text(tensor), how), tensor.data,
-             checkpoint.file);
-  }
   return {};
 }
 
@@ -223,38 +195,32 @@ Result<void> add_file(const FatContainerFile& container, const KeyNames& /*names
                       FileInspection& inspection) {
   inspection.version = FatContainerFile::version();
   ETSTREAM_ASSIGN(inspection.memory_alignment, memory_alignment(container));
-  for (const FatPayload& payload : container.payloads()) {
-    if (payload.data.size() == 0) continue;
-    ETSTREAM_ASSIGN(const auto kind, kind_of(payload));
-    const std::string what = kind ? text(": {}", describe(*kind)) : "";
-    add_part(inspection, text("payload {}{}", quote(payload.name), what), payload.offset,
-             payload.data.size());
-  }
   return {};
 }
 
-Result<void> add_file(const NativePackageFile& package, const KeyNames& /*names*/,
-                      FileInspection& inspection) {
-  add_part(inspection, "graph", package.graph(), package.file());
-  std::vector<std::string> names;
-  names.reserve(package.constants().size());
-  for (const CheckpointTensor& constant : package.constants()) names.push_back(quote(constant.name));
-  for (const ConstantAlias& alias : package.aliases()) names[alias.constant] += ", " + quote(alias.key);
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const CheckpointTensor& constant = package.constants()[i];
-    add_part(inspection, text("{}: {}", names[i], type_text(constant)), constant.data, package.file());
-  }
+Result<void> add_file(const NativePackageFile& /*package*/, const KeyNames& /*names*/,
+                      FileInspection& /*inspection*/) {
   return {};
 }
 
 /// Sorts the parts by their places, each once though it may be shared, and sets metadata_size to the bytes
-/// outside of them.
+/// outside of them. What is in a segment as a whole says more than the segment.
 void settle_parts(FileInspection& inspection) {
   auto& parts = inspection.parts;
   const auto place = [](const FilePart& part) { return std::pair(part.offset, part.size); };
   std::ranges::stable_sort(parts, {}, place);
-  const auto at_one_place = [&](const FilePart& a, const FilePart& b) { return place(a) == place(b); };
-  parts.erase(std::unique(parts.begin(), parts.end(), at_one_place), parts.end());
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    FilePart* const last = kept > 0 ? &parts[kept - 1] : nullptr;
+    if (last == nullptr || place(*last) != place(parts[i])) {
+      if (kept++ != i) parts[kept - 1] = std::move(parts[i]);
+    } else if (last->kind == ContentKind::kContainer && parts[i].kind != ContentKind::kContainer) {
+      *last = std::move(parts[i]);
+    } else {
+      ++last->others;
+    }
+  }
+  parts.resize(kept);
   std::uint64_t end = 0;
   std::uint64_t payload = 0;
   for (const FilePart& part : parts) {
@@ -272,17 +238,28 @@ Result<FileInspection> inspect_update(const ByteSource& file) {
   out.format = FileKind::kUpdate;
   out.size = out.bytes_read = file.size();
   out.version = 1;
-  std::uint64_t begin = 0;
-  for (const UpdateSummary::Piece& piece : out.update->piece_list) {
-    constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
-    const std::uint64_t end = std::min(begin + kPiece, out.update->original_size);
-    add_part(out, text("bytes {} to {}, of which {} change", begin, end, piece.changed_size), piece.offset,
-             piece.size);
-    begin = end;
-  }
+  ETSTREAM_TRY(for_each_piece(file, part_adder(file, out)));
   settle_parts(out);
   ETSTREAM_TRY(file.check_unchanged());
   return out;
+}
+
+/// Returns what says more of a piece: the name that its key stands for, and the first user of named data.
+SayMore names_and_users(const KeyNames& names, const FileInspection& inspection) {
+  std::map<std::string_view, std::string_view> users;
+  for (const NamedDataInfo& info : inspection.program_data) {
+    if (!info.asked_by.empty()) users.emplace(info.path, info.asked_by.front());
+  }
+  return [&names, users = std::move(users)](const Piece& piece) -> std::string {
+    if (piece.kind != ContentKind::kNamedData && piece.kind != ContentKind::kTensor) return {};
+    const bool is_bundled = piece.path.starts_with(kProgramAbove);  // and names leave that out
+    const auto name =
+        names.find(!piece.key.empty() ? piece.key : piece.path.substr(is_bundled ? kProgramAbove.size() : 0));
+    const auto user = users.find(piece.path);
+    const bool has_both = name != names.end() && user != users.end();
+    return text("{}{}{}", name == names.end() ? "" : name->second, has_both ? ", " : "",
+                user == users.end() ? "" : user->second);
+  };
 }
 
 }  // namespace
@@ -299,10 +276,13 @@ Result<FileInspection> inspect(const ByteSource& source, const InspectOptions& o
     inspection.names = options.names;
     ETSTREAM_TRY(
         match(file, [&](const auto& opened) { return add_file(opened, options.names, inspection); }));
+    if (!std::holds_alternative<BundledProgramFile>(file)) {
+      ETSTREAM_TRY(for_each_piece(file, Pieces::kOutermost, part_adder(source_of(file), inspection)));
+    }
     settle_parts(inspection);
     inspection.bytes_read = counted->bytes_read();
     if (options.duplicates || options.contents) {
-      ETSTREAM_ASSIGN(inspection.contents, read_contents(file));
+      ETSTREAM_ASSIGN(inspection.contents, read_contents(file, names_and_users(options.names, inspection)));
     }
     if (options.duplicates) {
       ETSTREAM_ASSIGN(inspection.duplicates, find_duplicates(source, inspection.contents));
@@ -377,17 +357,98 @@ Result<FileInspection> inspect(const std::string& path, const InspectOptions& op
   });
 }
 
+std::string piece_path(const FileInspection& inspection, const InspectedMethod::Tensor& tensor) {
+  const bool is_alone = inspection.format == FileKind::kProgram;
+  return data_path(is_alone ? "" : kProgramAbove, tensor.storage, tensor.data_index);
+}
+
+std::vector<std::string> named_paths(const FileInspection& inspection) {
+  const auto before = repeats(inspection.named_data, &NamedTensorData::key);
+  std::vector<std::string> out;
+  for (const NamedTensorData& each : inspection.named_data) {
+    out.push_back(numbered(named_path("", each.key), before[out.size()]));
+  }
+  return out;
+}
+
 std::string describe(const ValueInfo& info) {
   return match(
       info,
       [](const TensorInfo& tensor) {
-        const bool dynamic = tensor.dynamism != ShapeDynamism::kStatic;
-        return tensor_text(tensor, dynamic ? " at most" : "");
+        const bool is_contiguous = tensor.dim_order == contiguous_dim_order(tensor.sizes.size());
+        return text("{} {}{}{}", name_of(tensor.scalar_type), list_text(tensor.sizes),
+                    tensor.dynamism == ShapeDynamism::kStatic ? "" : " at most",
+                    is_contiguous ? "" : text(" in dim_order {}", list_text(tensor.dim_order)));
       },
       [](std::int64_t value) { return text("integer {}", value); },
       [](bool value) { return std::string(value ? "bool true" : "bool false"); },
       [](double value) { return text("double {}", exact_text(value)); },
       [](const OtherInfo& other) { return other.kind; });
+}
+
+namespace {
+
+class InfoList {
+ public:
+  explicit InfoList(const KeyNames& names) : names_(names) {}
+
+  /// Returns the entry of a key, and makes it if it is new.
+  NamedDataInfo& at(const std::string& key) {
+    const auto [place, is_new] = places_.try_emplace(key, out_.size());
+    if (!is_new) return out_[place->second];
+    const auto name = names_.find(key);
+    return out_.emplace_back(
+        NamedDataInfo{key, {}, name == names_.end() ? "" : name->second, 0, std::nullopt, {}});
+  }
+  std::vector<NamedDataInfo> take() { return std::move(out_); }
+
+ private:
+  const KeyNames& names_;
+  std::vector<NamedDataInfo> out_;
+  std::map<std::string, std::size_t> places_;  // in `out_`, by key
+};
+
+Result<void> add_tensors(const pte::Program& program, InfoList& out) {
+  ETSTREAM_ASSIGN(const auto methods, program.method_names());
+  ETSTREAM_ASSIGN(const auto tensors, read_tensors(program));
+  for (const ProgramTensor& tensor : tensors) {
+    if (!tensor.is_external) continue;
+    NamedDataInfo& info = out.at(tensor.name);
+    const std::string asker = text("method {}", quote(methods[tensor.method]));
+    if (info.asked_by.empty() || info.asked_by.back() != asker) info.asked_by.push_back(asker);
+    if (info.offset || info.size != 0) continue;
+    ETSTREAM_ASSIGN(const pte::Tensor table, program.tensor_at(tensor.position));
+    ETSTREAM_ASSIGN(const TensorLayout layout, table.layout());
+    const auto size = byte_size(layout.scalar_type, layout.sizes);
+    info.size = size ? *size : 0;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<NamedDataInfo>> read_named_data_info(const ProgramFile& program, std::string_view above,
+                                                        std::uint64_t base, const KeyNames& names) {
+  InfoList out(names);
+  ETSTREAM_ASSIGN(const auto named, pte::read_named_data(program.model()));
+  for (const pte::NamedPayload& each : named) {
+    if (each.key.starts_with(kMetadataPrefix)) continue;
+    NamedDataInfo& info = out.at(each.key);
+    if (info.offset) continue;  // ExecuTorch takes the first of a key
+    info.path = named_path(above, each.key);
+    info.size = each.data.size();
+    info.offset = base + each.data.offset_in(program.file()).value_or(0);
+  }
+  ETSTREAM_TRY(add_tensors(program.model(), out));
+  ETSTREAM_ASSIGN(const auto delegates, read_named_data_uses(program));
+  for (const DelegateUses& delegate : delegates) {
+    for (const NamedDataUse& use : delegate.uses) {
+      NamedDataInfo& info = out.at(use.key);
+      if (!info.offset && info.size == 0) info.size = use.size.value_or(0);
+      info.asked_by.push_back(use.use.empty() ? delegate.asker : text("{}: {}", delegate.asker, use.use));
+    }
+  }
+  return out.take();
 }
 
 }  // namespace etstream

@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <list>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "core/base/findings.h"
@@ -16,9 +19,19 @@
 #include "core/base/try.h"
 #include "core/io/read_pieces.h"
 #include "core/layout/same_bytes.h"
+#include "etstream/bundled_program_file.h"
+#include "etstream/checkpoint.h"
+#include "etstream/fat_container.h"
+#include "etstream/key_names.h"
+#include "etstream/packed_file.h"
+#include "etstream/program.h"
+#include "etstream/program_sharing.h"
+#include "etstream/program_with_weights.h"
 #include "etstream/scalar_type.h"
-#include "files/any_file.h"
+#include "files/pieces.h"
+#include "flatbuffer/json/json_reader.h"
 #include "formats/pte/program_model.h"
+#include "formats/segments/file_kind.h"
 #include "formats/tensor/dimensions.h"
 
 namespace etstream {
@@ -268,6 +281,114 @@ Result<std::vector<std::string>> external_keys(const ProgramFile& program) {
     ETSTREAM_ASSIGN(const DataRequests requests, read_data_requests(program.model()));
     return external_keys(requests);
   });
+}
+
+Result<ProgramWithWeights> ProgramWithWeights::open(const std::string& program,
+                                                    const std::vector<std::string>& weights, bool partial) {
+  return without_exceptions([&]() -> Result<ProgramWithWeights> {
+    ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(program));
+    ETSTREAM_ASSIGN(ProgramFile opened, open_program(file));
+    return open(std::move(opened), weights, partial);
+  });
+}
+
+Result<ProgramWithWeights> ProgramWithWeights::open(ProgramFile program,
+                                                    const std::vector<std::string>& weights, bool partial) {
+  return without_exceptions([&]() -> Result<ProgramWithWeights> {
+    ProgramWithWeights out{std::move(program), {}};
+    ETSTREAM_ASSIGN(const auto paths, whole_sets(weights, {.partial = partial}));
+    for (const std::string& path : paths) {
+      ETSTREAM_ASSIGN(ByteSource data, ByteSource::file(path));
+      ETSTREAM_ASSIGN(TensorDataFile tensors, TensorDataFile::open(std::move(data)));
+      out.weights.push_back(std::move(tensors));
+    }
+    return out;
+  });
+}
+
+std::vector<const TensorDataFile*> ProgramWithWeights::files() const {
+  std::vector<const TensorDataFile*> out;
+  for (const TensorDataFile& file : weights) out.push_back(&file);
+  return out;
+}
+
+namespace {
+
+Result<FilePlan> plan_container(const std::vector<SharingInput>& inputs,
+                                const std::vector<FilePlan>& programs, std::uint32_t alignment) {
+  FatContainer container{.payloads = {}, .alignment = alignment};
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    ETSTREAM_ASSIGN(ByteSource program, source_of(programs[i]));
+    container.payloads.push_back({inputs[i].name, std::move(program)});
+  }
+  return plan(container);
+}
+
+}  // namespace
+
+Result<SharingPlan> plan_sharing(const std::vector<SharingInput>& inputs, const SharingOptions& options) {
+  return without_exceptions([&]() -> Result<SharingPlan> {
+    std::list<ProgramFile> programs;
+    SharedWeights description{.programs = {}, .least_size = options.least_size};
+    for (const SharingInput& input : inputs) {
+      ETSTREAM_ASSIGN(ProgramFile program, ProgramFile::open(input.program));
+      ETSTREAM_TRY(require_sound(program));
+      programs.push_back(std::move(program));
+      description.programs.push_back(&programs.back());
+    }
+    SharingPlan out;
+    ETSTREAM_ASSIGN(out.files, plan(description));
+    if (options.into_container) {
+      ETSTREAM_ASSIGN(out.container, plan_container(inputs, out.files.programs, options.container_alignment));
+    }
+    return out;
+  });
+}
+
+namespace {
+
+constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
+
+void add_name(std::string_view name, std::string& out) {
+  if (!out.empty()) out += ", ";
+  out += name;
+}
+
+}  // namespace
+
+Result<KeyNames> read_key_names(const ByteSource& json) {
+  return without_exceptions([&]() -> Result<KeyNames> {
+    if (json.size() > kMostBytes) {
+      return error_in(ErrorCode::kTooLarge, json.name(), "expected at most {} bytes of names, found {}",
+                      kMostBytes, json.size());
+    }
+    KeyNames out;
+    auto read = read_json(json, ErrorCode::kInvalidArgument, [&](JsonReader& reader) {
+      return reader.different_members([&](std::string_view key) -> Result<void> {
+        std::string& names = out[std::string(key)];
+        const auto take_name = [&]() -> Result<void> {
+          ETSTREAM_ASSIGN(const JsonTape::Value name, reader.take(JsonReader::Kind::kString));
+          add_name(name.string, names);
+          return {};
+        };
+        if (reader.next().kind == JsonReader::Kind::kArray) return reader.elements(take_name);
+        return take_name();
+      });
+    });
+    ETSTREAM_TRY(unless_other(json, {"names as JSON", {}, JsonContent::kOther}, std::move(read)));
+    return out;
+  });
+}
+
+Result<KeyNames> read_key_names_beside(const std::string& given, const OpenFile& open_file) {
+  const std::string path(unpacked_name(given));
+  const std::size_t name = path.rfind('/') + 1;
+  const std::size_t dot = path.rfind('.');
+  const bool has_suffix = dot != std::string::npos && dot > name;
+  const auto json = open_file(text("{}.names.json", has_suffix ? path.substr(0, dot) : path));
+  if (json) return read_key_names(*json);
+  if (json.error().code == ErrorCode::kNotFound) return KeyNames();
+  return json.error();
 }
 
 }  // namespace etstream

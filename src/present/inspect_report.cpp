@@ -20,7 +20,8 @@ namespace etstream {
 // These functions turn the items of lists into JSON. Json finds them by their arguments, so they are
 // in no namespace of their own.
 static void to_json(Json& out, const FilePart& part) {
-  out = {{"name", part.name}, {"offset", part.offset}, {"size", part.size}, {"alignment", part.alignment}};
+  out = {{"path", part.path}, {"what", part.what},           {"offset", part.offset},
+         {"size", part.size}, {"alignment", part.alignment}, {"others", unless_empty(part.others)}};
 }
 
 static void to_json(Json& out, const InspectedFile& file) {
@@ -47,14 +48,11 @@ static void to_json(Json& out, const NamedTensorData& entry) {
 
 static void to_json(Json& out, const NamedDataInfo& info) {
   out = {{"key", info.key},
+         {"path", unless_empty(info.path)},
          {"name", unless_empty(info.name)},
          {"offset", info.offset},
          {"size", info.size},
          {"asked_by", info.asked_by}};
-}
-
-static void to_json(Json& out, const PayloadPart& part) {
-  out = {{"name", part.name}, {"offset", part.offset}, {"size", part.size}, {"key", unless_empty(part.key)}};
 }
 
 static void to_json(Json& out, const PayloadFact& fact) {
@@ -62,16 +60,24 @@ static void to_json(Json& out, const PayloadFact& fact) {
   std::visit([&](const auto& value) { out.add("value", value); }, fact.value);
 }
 
-static void to_json(Json& out, const DelegatePayload& payload) {
-  out = {{"method", payload.method},
+static void to_json(Json& out, const InspectedPayload& payload) {
+  out = {{"path", payload.path},
+         {"method", payload.method},
          {"delegate", payload.delegate},
          {"backend", payload.backend},
          {"size", payload.data.size()}};
   if (payload.format.empty()) return;
-  out.update({{"format", payload.format},
-              {"keys", payload.keys},
-              {"parts", payload.parts},
-              {"facts", payload.facts}});
+  Json parts = Json::list();
+  for (std::size_t i = 0; i < payload.parts.size(); ++i) {
+    const PayloadPart& part = payload.parts[i];
+    parts.push_back({{"path", payload.part_paths[i]},
+                     {"name", part.name},
+                     {"offset", part.offset},
+                     {"size", part.size},
+                     {"key", unless_empty(part.key)}});
+  }
+  out.update(
+      {{"format", payload.format}, {"keys", payload.keys}, {"parts", parts}, {"facts", payload.facts}});
 }
 
 static void to_json(Json& out, const ProgramBytes::Segment& segment) {
@@ -84,11 +90,9 @@ static void to_json(Json& out, const InspectedMethod::Operator& called) {
 }
 
 static void to_json(Json& out, const InspectedMethod::Delegate& delegate) {
-  out = {{"backend", delegate.backend},
-         {"size", delegate.data.size()},
-         {"in_segment", delegate.in_segment},
-         {"index", delegate.index},
-         {"calls", delegate.calls}};
+  out = {{"path", delegate.path},        {"backend", delegate.backend},
+         {"size", delegate.data.size()}, {"in_segment", delegate.in_segment},
+         {"index", delegate.index},      {"calls", delegate.calls}};
 }
 
 static void to_json(Json& out, const InspectedMethod::Tensor& tensor) {
@@ -105,12 +109,6 @@ static void to_json(Json& out, const InspectedMethod::Memory& memory) {
          {"tensor_bytes", memory.tensor_bytes}};
 }
 
-static void to_json(Json& out, const InspectedMethod& method) {
-  out = {{"name", method.name},           {"instructions", method.instructions},
-         {"operators", method.operators}, {"delegates", method.delegates},
-         {"tensors", method.tensors},     {"memories", method.memories}};
-}
-
 static void to_json(Json& out, const ProgramBytes& program) {
   out = {{"flatbuffer_size", program.flatbuffer_size},
          {"padding", program.padding},
@@ -121,14 +119,14 @@ static void to_json(Json& out, const ProgramBytes& program) {
 
 static void to_json(Json& out, const Duplicates& group) {
   out = {
-      {"size", group.size}, {"wasted", group.wasted()}, {"names", group.names}, {"offsets", group.offsets}};
+      {"size", group.size}, {"wasted", group.wasted()}, {"paths", group.paths}, {"offsets", group.offsets}};
 }
 
-/// Turns a content into the page's form, [kind, parent, offset, size, name, detail, others], without empty
+/// Turns a content into the page's form, [kind, parent, offset, size, path, detail, others], without empty
 /// parts at the end: a file may have a hundred thousand contents.
 static void to_json(Json& out, const FileContent& each) {
   out = Json::list(static_cast<int>(each.kind), each.parent, each.offset, each.size);
-  if (!each.name.empty()) out.push_back(each.name);
+  if (!each.path.empty()) out.push_back(each.path);
   if (!each.detail.empty() || each.others != 0) out.push_back(each.detail);
   if (each.others != 0) out.push_back(each.others);
 }
@@ -176,24 +174,36 @@ Json inspection_to_json(const std::string& file, const FileInspection& found, bo
                        {"changed_size", update->changed_size}});
   }
   out.add("notes", unless_empty(full_messages(found.notes, words)));
-  Json payloads;
-  for (std::size_t i = 0; i < found.payloads.size(); ++i) {
-    Json payload = found.payloads[i];
-    payload.add("number", i);
-    payloads.push_back(payload);
-  }
-  out.add("payloads", payloads);
+  out.add("payloads", unless_empty(found.payloads));
   Json metadata;
   for (const auto& [key, value] : found.metadata) metadata.push_back({{"key", key}, {"value", value}});
   out.add("metadata", metadata);
   if (found.program) {
+    Json methods = Json::list();
+    for (const InspectedMethod& method : found.methods) {
+      Json tensors = Json::list();
+      for (const InspectedMethod::Tensor& tensor : method.tensors) {
+        Json one = tensor;
+        one.add("path", unless_empty(piece_path(found, tensor)));
+        tensors.push_back(one);
+      }
+      methods.push_back({{"name", method.name},
+                         {"instructions", method.instructions},
+                         {"operators", method.operators},
+                         {"delegates", method.delegates},
+                         {"tensors", tensors},
+                         {"memories", method.memories}});
+    }
     Json program = *found.program;
-    program.add("methods", found.methods);
+    program.add("methods", methods);
     out.add("program", program);
   }
   Json named_data;
-  for (const NamedTensorData& data : found.named_data) {
+  const std::vector<std::string> named = named_paths(found);
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    const NamedTensorData& data = found.named_data[i];
     Json one = data;
+    one.add("path", named[i]);
     const auto name = found.names.find(data.key);
     if (name != found.names.end()) one.add("name", name->second);
     named_data.push_back(one);
@@ -226,25 +236,6 @@ Json groups_to_json(const std::vector<Duplicates>& groups, const std::vector<Fil
   return out;
 }
 
-/// Adds to the page the names of named data and of tensors, and the users of named data.
-void describe_named_data(FileInspection& found, const KeyNames& names) {
-  std::map<std::string, const NamedDataInfo*> infos;
-  for (const NamedDataInfo& info : found.program_data) infos[info.key] = &info;
-  for (FileContent& content : found.contents) {
-    if (content.kind != ContentKind::kNamedData && content.kind != ContentKind::kTensor) continue;
-    std::string said;
-    const auto add = [&](const std::string& words) {
-      said += (said.empty() || words.empty() ? "" : ", ") + words;
-    };
-    const auto name = names.find(content.name);
-    if (name != names.end()) add(name->second);
-    const auto info = infos.find(content.name);
-    if (info != infos.end() && !info->second->asked_by.empty()) add(info->second->asked_by.front());
-    add(content.detail);
-    content.detail = said;
-  }
-}
-
 }  // namespace
 
 Result<FilePlan> plan_inspect_page(const std::string& path, const KeyNames& names, TermWords words,
@@ -263,9 +254,8 @@ Result<FilePlan> plan_inspect_page(const std::string& path, const KeyNames& name
 
 Result<FilePlan> plan_inspect_page(const ByteSource& file, const std::string& name, const KeyNames& names,
                                    TermWords words) {
-  ETSTREAM_ASSIGN(FileInspection found,
+  ETSTREAM_ASSIGN(const FileInspection found,
                   inspect(file, {.duplicates = true, .contents = true, .names = names}));
-  describe_named_data(found, names);
   ETSTREAM_ASSIGN(const Findings findings, verify(file));
   ETSTREAM_ASSIGN(const CodedSizes coded, estimate_coded_sizes(file, found.contents));
   ETSTREAM_TRY(file.check_unchanged());

@@ -117,6 +117,13 @@ Report inspected(const SourceLike& file, bool duplicates, const KeyNames& names)
   return in_python(inspection_to_json(source.name(), found, duplicates, argument_words));
 }
 
+ByteSource piece_of(const SourceLike& file, const std::string& path) {
+  if (!is_path(file)) return without_gil([&, source = source_of(file)] { return find_piece(source, path); });
+  return without_gil([&path, file = path_of(file), open_file = checkpoint_options(false).open_file] {
+    return find_piece(file, path, open_file);
+  });
+}
+
 FilePlan inspect_page(const SourceLike& file, const KeyNames& names) {
   if (is_path(file)) {
     return without_gil([&names, path = path_of(file)] {
@@ -200,6 +207,7 @@ void bind_reports(nb::module_& module) {
   module.def("verify", &verify_files);
   module.def("verify_paths", &verify_paths);
   module.def("inspect", &inspected);
+  module.def("find_piece", &piece_of);
   module.def("inspect_page", &inspect_page);
   module.def("read_key_names", &key_names);
   module.def("graph", &graph_report);

@@ -29,10 +29,10 @@ METADATA = 1 << 12
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "schema"
 BUNDLES = [
-    ["extract", "F", "--program", "OUT.pte", "--cases", "FOLDER"],
+    ["extract", "F", "program", "-o", "OUT.pte", "--cases", "FOLDER"],
     ["convert", "F", "-o", "OUT.bpte", "--to", "segmented"],
     ["convert", "F", "-o", "OUT.bpte", "--to", "bp08"],
-    ["extract", "F", "--segment", "0", "-o", "OUT.bin"],
+    ["extract", "F", "program/segments/0", "-o", "OUT.bin"],
 ]
 WEIGHTS = [
     ["ptd", "F", "--opaque", "-o", "OUT.ptd"],
@@ -56,7 +56,7 @@ COMMANDS = {
     ".ptd": WEIGHTS,
     ".safetensors": WEIGHTS,
     ".gguf": WEIGHTS,
-    ".ptn": [["extract", "F", "--program", "OUT.ptg"], *WEIGHTS],
+    ".ptn": [["extract", "F", "graph", "-o", "OUT.ptg"], *WEIGHTS],
     ".fat": [],
 }
 ALL = [

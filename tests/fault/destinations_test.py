@@ -48,8 +48,8 @@ class Destinations(CommandTestCase):
             for name in ("in/model.pte", "in/../in/cases.json", "in/image_1.npy", "out/link", "out/hard link"):
                 with self.subTest(name):
                     self.fails(*BUNDLE, name, saying=f"the output '{name}' is the input 'in/")
-            for option in (["--program"], ["--segment", "0", "-o"]):
-                self.fails("extract", "in/bundle.bpte", *option, "in/bundle.bpte", saying="is the input")
+            for piece in ("program", "program/segments/0"):
+                self.fails("extract", "in/bundle.bpte", piece, "-o", "in/bundle.bpte", saying="is the input")
             for name, to in (("bundle", "segmented"), ("segmented", "bp08"), ("segmented", "segmented")):
                 file = f"in/{name}.bpte"
                 self.fails("convert", file, "--to", to, "-o", file, saying=f"the output '{file}' is the input '{file}'")

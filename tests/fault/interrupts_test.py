@@ -63,7 +63,7 @@ class Interrupts(CommandTestCase):
         self.ends_when_blocked(self.start(*BUNDLE, "-"), "pipe_write")
 
     def test_a_full_pipe_beside_a_file_does_not_hold_it_up(self) -> None:
-        process = self.start("extract", "in/bundle.bpte", "--program", "out/result", "--segment", "0", "-o", "-")
+        process = self.start("extract", "in/bundle.bpte", "program", "-o", "-", "--cases", "out/result")
         self.ends_when_blocked(process, "pipe_write")
         self.assert_result(None)  # the outputs appear together
 

@@ -198,7 +198,7 @@ SEVERAL = [
     ),
     (
         "extract_with_cases",
-        ["extract", "in/large_cases.bpte", "--program", "out/model.pte", "--cases", "out/cases"],
+        ["extract", "in/large_cases.bpte", "program", "-o", "out/model.pte", "--cases", "out/cases"],
         ("out/model.pte", "out/cases"),
     ),
     (

@@ -107,8 +107,8 @@ def scenarios() -> list[Scenario]:
         Scenario("pack", ["pack", "in/model.pte", "-o", "out/result"], old_file=True, leftover=True, gives="in/model.pte.etz"),
         Scenario("unpack", ["unpack", "in/model.pte.etz", "-o", "out/result"], gives="in/model.pte"),
         Scenario("pack_update", ["pack", "in/model.pte", "--base", "in/bundle.bpte", "-o", "out/result"], old_file=True),
-        Scenario("extract_program", ["extract", "in/bundle.bpte", "--program", "out/result"], old_file=True),
-        Scenario("extract_segment", ["extract", "in/model.pte", "--segment", "0", "-o", "out/result"]),
+        Scenario("extract_program", ["extract", "in/bundle.bpte", "program", "-o", "out/result"], old_file=True),
+        Scenario("extract_segment", ["extract", "in/model.pte", "segments/0", "-o", "out/result"]),
         Scenario("extract_cases", CASES, makes_a_folder=True),
         Scenario("extract_cases_over_old", CASES, makes_a_folder=True, old_folder=True, leftover=True),
     ]

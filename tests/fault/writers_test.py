@@ -12,7 +12,7 @@ from sweep import trace
 from workplace import content
 
 ROUNDS = 5
-PROGRAM = ["extract", "in/bundle.bpte", "--program"]
+PROGRAM = ["extract", "in/bundle.bpte", "program", "-o"]
 
 
 class Writers(CommandTestCase):

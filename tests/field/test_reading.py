@@ -67,7 +67,7 @@ def test_named_data_is_taken_apart(writer: Writer, files: Files, etstream: Etstr
         for key, entry in described["entries"].items():
             where = described["buffers"][entry["buffer"]]
             wanted = bytes(where) if isinstance(where, list) else data[where["offset"] :][: where["size"]]
-            assert etstream.extract_tensor(file, key) == wanted
+            assert etstream.extract(file, f"named/{key}") == wanted
 
 
 def test_programs_and_their_named_data_fit(writer: Writer, files: Files, etstream: Etstream) -> None:

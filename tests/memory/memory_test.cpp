@@ -279,7 +279,7 @@ std::vector<PeakMemory> read(std::uint64_t size, const std::string& format) {
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"verify", file},
         {"inspect", file},
-        {"extract", file, "--program", files.path("program.pte"), "--cases", files.path("cases")}}) {
+        {"extract", file, "program", "-o", files.path("program.pte"), "--cases", files.path("cases")}}) {
     std::vector<std::string> command = {etstream_path};
     command.insert(command.end(), arguments.begin(), arguments.end());
     peaks.push_back(run(command, size, true));
@@ -441,7 +441,7 @@ std::vector<PeakMemory> package(std::uint64_t size) {
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{etstream_path, "verify", out},
         {etstream_path, "inspect", out},
-        {etstream_path, "extract", out, "--tensor", "a", "-o", "/dev/null"}}) {
+        {etstream_path, "extract", out, "named/a", "-o", "/dev/null"}}) {
     peaks.push_back(run(command, size, true));
   }
   return peaks;

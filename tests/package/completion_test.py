@@ -23,7 +23,7 @@ CASES = [
     ("etstream ", ["bundle", "extract", "inspect", "verify"], ["model.pte", "--cases"]),
     ("etstream --", ["--help", "--version"], ["--cases"]),
     ("etstream bundle --", ["--cases", "--output", "--dry-run", "--program-alignment"], ["--segment"]),
-    ("etstream extract --", ["--segment", "--program", "--dry-run"], ["--html"]),
+    ("etstream extract --", ["--cases", "--output", "--dry-run"], ["--html"]),
     ("etstream verify m", ["model.pte", "model two.pte"], ["cases.json"]),
     ("etstream bundle model.pte --cases c", ["cases.json", "cases folder"], ["model.pte"]),
     ("etstream bundle --cases cases.json -o m", ["model.pte", "model two.pte"], ["cases.json"]),

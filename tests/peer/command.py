@@ -65,27 +65,19 @@ class Etstream:
         self._run("ptd", *inputs, "-o", output, "--no-sync", *options)
         return output.read_bytes()
 
+    def extract(self, file: Path, piece: str) -> bytes:
+        """Returns the bytes of a piece, by its path in `inspect`."""
+        return self._run("extract", file, piece, "-o", "-")
+
     def extract_program(self, bundle: Path, output: Path) -> bytes:
         """Writes the bundle's program to `output`, and returns its bytes."""
-        self._run("extract", bundle, "--program", output, "--no-sync")
+        self._run("extract", bundle, "program", "-o", output, "--no-sync")
         return output.read_bytes()
 
     def extract_cases(self, bundle: Path, folder: Path) -> Path:
         """Writes the bundle's test cases to `folder`, and returns its CASES.json."""
         self._run("extract", bundle, "--cases", folder, "--no-sync")
         return folder / "cases.json"
-
-    def extract_segment(self, file: Path, index: int) -> bytes:
-        """Returns the bytes of a program's segment."""
-        return self._run("extract", file, "--segment", str(index), "-o", "-")
-
-    def extract_delegate(self, file: Path, part: str | None = None) -> bytes:
-        """Returns the data of the program's first delegate, or a part of it."""
-        return self._run("extract", file, "--delegate", "0", *(["--part", part] if part else []), "-o", "-")
-
-    def extract_tensor(self, file: Path, key: str) -> bytes:
-        """Returns the data of this name in a tensor data file."""
-        return self._run("extract", file, "--tensor", key, "-o", "-")
 
     def flatc(self, command: str, *arguments: str | Path) -> None:
         """Makes `compile` or `decompile` do what flatc does with these arguments."""

@@ -88,7 +88,7 @@ def test_named_data_is_told_by_the_payload(
     (found,) = etstream.inspect(program)["payloads"]
     assert (found["method"], found["delegate"], found["backend"]) == ("forward", 0, backend)
     assert (found["format"], found["keys"], found["size"]) == ("a stream of blocks (vela_bin_stream)", 1, len(payload))
-    assert etstream.extract_delegate(program) == payload
+    assert etstream.extract(program, "forward/delegate 0") == payload
     assert etstream.verify(program).errors == []
     assert etstream.verify(program, *weights).errors == []
     assert etstream.verify(program, *weights).warnings == []
@@ -113,12 +113,12 @@ def test_vulkan_s_graph_tells_its_parts_and_named_data(etstream: Etstream, tmp_p
     (found,) = etstream.inspect(program)["payloads"]
     assert (found["backend"], found["format"]) == ("VulkanBackend", "a graph (VH00)")
     assert found["keys"] > 0
-    header = VulkanDelegateHeader.from_bytes(etstream.extract_delegate(program)[:30])
+    header = VulkanDelegateHeader.from_bytes(etstream.extract(program, "forward/delegate 0")[:30])
     assert [(each["name"], each["offset"], each["size"]) for each in found["parts"]] == [
         ("graph", header.flatbuffer_offset, header.flatbuffer_size),
         ("data", header.bytes_offset, header.bytes_size),
     ]
-    assert etstream.extract_delegate(program, "graph")[4:8] == b"VK00"
+    assert etstream.extract(program, "forward/delegate 0/graph")[4:8] == b"VK00"
     assert etstream.verify(program).errors == []
     etstream.pte(program, tmp_path / "thin.pte", "--constants-to", str(tmp_path / "w.ptd"))
     assert etstream.verify(tmp_path / "thin.pte", tmp_path / "w.ptd").errors == []

@@ -189,7 +189,7 @@ def test_executorchs_reader_takes_aligned_packages(
     # Constants that fill whole units lie where they can be mapped.
     parts = etstream.inspect(output)["parts"]
     unit = int(alignment)
-    aligned = [part for part in parts if part["size"] % unit == 0 or part["name"] == "graph"]
+    aligned = [part for part in parts if part["size"] % unit == 0 or part["path"] == "graph"]
     assert len(aligned) >= 2
     assert [part for part in aligned if part["offset"] % unit] == []
     assert etstream.verify(output).errors == []
@@ -199,8 +199,8 @@ def test_what_others_write_is_read(etstream: Etstream, tmp_path: Path) -> None:
     constants = {"a": torch.ones(2), "b": torch.ones(2), "c": torch.arange(5)}
     write_ptn(str(tmp_path / "theirs.ptn"), empty_graph(), constants)
     for key, value in constants.items():
-        assert etstream.extract_tensor(tmp_path / "theirs.ptn", key) == bytes_of(value)
-    assert etstream.extract_program(tmp_path / "theirs.ptn", tmp_path / "out.ptg") == empty_graph()
+        assert etstream.extract(tmp_path / "theirs.ptn", f"named/{key}") == bytes_of(value)
+    assert etstream.extract(tmp_path / "theirs.ptn", "graph") == empty_graph()
     # This archive is streamed, with sizes and checksums behind each member.
     with zipfile.ZipFile(tmp_path / "theirs.ptn") as theirs:
         with (tmp_path / "streamed.ptn").open("wb") as raw, zipfile.ZipFile(_Unseekable(raw), "w") as archive:

@@ -71,7 +71,7 @@ def test_inspect_shows_of_an_older_bundle_what_it_shows_of_a_new_one(
     older, newer = etstream.inspect(file), etstream.inspect(model(name).folder / "expected.bpte")
     for what in ("format", "version", "methods", "suites"):
         assert older[what] == newer[what]
-    sizes = [{part["name"]: part["size"] for part in shown["parts"]} for shown in (older, newer)]
+    sizes = [{part["path"]: part["size"] for part in shown["parts"]} for shown in (older, newer)]
     assert sizes[0] == sizes[1]
 
 

@@ -292,7 +292,7 @@ def test_a_payload_that_xnnpack_can_not_load_is_an_error(
     offset: int, code: str, said: str, delegated: Pair, etstream: Etstream, tmp_path: Path
 ) -> None:
     content = bytearray(delegated.program.read_bytes())
-    (part,) = [p for p in etstream.inspect(delegated.program)["parts"] if "delegate" in p["name"]]
+    (part,) = [p for p in etstream.inspect(delegated.program)["parts"] if "delegate" in p["what"]]
     content[part["offset"] + offset] ^= 0x7F
     program = tmp_path / "damaged.pte"
     program.write_bytes(content)

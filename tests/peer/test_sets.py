@@ -95,7 +95,7 @@ def test_the_folder_that_transformers_writes_is_a_checkpoint(
     assert all(bytes_of(ours[name]) == bytes_of(theirs[name]) for name in theirs)
     assert etstream.diff(folder, whole)[1]["same_content"]
     one = sorted(load_file(shards[0]))[0]
-    assert etstream.extract_tensor(folder, one) == bytes_of(theirs[one])
+    assert etstream.extract(folder, f"named/{one}") == bytes_of(theirs[one])
     # The family's own map gives no message; the map of another family is refused.
     outcome = etstream.attempt("ptd", folder, "--map", family.name, "-o", tmp_path / "mapped.ptd")
     assert (outcome.code, outcome.stderr) == (0, "")

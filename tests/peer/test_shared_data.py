@@ -49,7 +49,7 @@ def test_what_executorch_wrote_is_taken(etstream: Etstream, tmp_path: Path, expo
     again = etstream.ptd([weights], tmp_path / "again.ptd")
     assert len(again) == weights.stat().st_size
     assert etstream.ptd([tmp_path / "again.ptd"], tmp_path / "third.ptd") == again
-    assert etstream.extract_tensor(weights, "layers.3.weight") == bytes(4 * WIDTH * WIDTH)
+    assert etstream.extract(weights, "named/layers.3.weight") == bytes(4 * WIDTH * WIDTH)
     inside = etstream.pte(program, tmp_path / "inside.pte", "--constants-from", str(weights))
     assert len(inside) < 2 * 4 * WIDTH * WIDTH
 

@@ -36,7 +36,7 @@ def test_the_data_of_every_key_is_what_executorch_reads(
     payload = deserialized(tensor_data)
     assert payload.named_data
     for key, entry in payload.named_data.items():
-        assert etstream.extract_tensor(tensor_data, key) == payload.buffers[entry.buffer_index]
+        assert etstream.extract(tensor_data, f"named/{key}") == payload.buffers[entry.buffer_index]
 
 
 def test_parts_are_the_segments_that_executorch_reads(

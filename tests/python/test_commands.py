@@ -114,24 +114,23 @@ def test_the_data_of_a_delegate_is_read() -> None:
     assert (payload.method, payload.delegate, payload.backend) == ("forward", 0, "XnnpackBackend")
     assert (payload.format, payload.parts, payload.facts) == ("a graph (XH00)", ["graph", "constants"], {"nodes": 1})
     assert repr(payload) == "<etstream.DelegatePayload of 720 bytes for XnnpackBackend: a graph (XH00)>"
-    etstream.extract(DELEGATED, graph := io.BytesIO(), delegate=0, part="graph")
+    (shown,) = etstream.inspect(DELEGATED).payloads
+    etstream.extract(DELEGATED, shown.parts[0].path, graph := io.BytesIO())
     assert bytes(payload.part("graph")) == graph.getvalue()
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("piece", "message"),
     [
-        ({"segment": 9}, etstream.NotFoundError, "there is no segment 9; the program has "),
-        ({"tensor": "x"}, LookupError, "there is no data named 'x'"),
-        ({"delegate": 1}, etstream.NoSuchNameError, "there is no delegate's data 1; the program has 1"),
-        ({"delegate": 0, "part": "weights"}, etstream.NoSuchNameError, "has no part 'weights'; it has 'graph'"),
-        ({"delegate": 0, "segment": 0}, etstream.InvalidArgumentError, "not several"),
-        ({"part": "graph"}, etstream.InvalidArgumentError, "give delegate too"),
+        ("segments/9", "there is no piece 'segments/9'; near are 'segments/0', "),
+        ("x", "there is no piece 'x'; there are 'flatbuffer', 'segments/0', "),
+        ("forward/delegate 0/weights", "near are 'forward/delegate 0/"),
     ],
 )
-def test_what_is_not_there_is_not_extracted(options: dict[str, Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        etstream.extract(DELEGATED, io.BytesIO(), **options)
+def test_what_is_not_there_is_not_extracted(piece: str, message: str) -> None:
+    for error in (etstream.NoSuchNameError, LookupError):
+        with pytest.raises(error, match=message):
+            etstream.extract(DELEGATED, piece, io.BytesIO())
 
 
 def test_test_cases(folder: Path, bundle: Path) -> None:
@@ -144,11 +143,9 @@ def test_test_cases(folder: Path, bundle: Path) -> None:
 
 # A task, its file and output, the options in Python and those of the command.
 SAME_BYTES: list[tuple[str, str, str, dict[str, Any], str]] = [
-    ("extract", "model.bpte", "out.pte", {}, "--program"),
-    ("extract", "model.pte", "out", {"segment": 0}, "--segment 0 -o"),
-    ("extract", "weights.safetensors", "out", {"tensor": "layers.1.weight"}, "--tensor layers.1.weight -o"),
-    ("extract", "delegated.pte", "out", {"delegate": 0}, "--delegate 0 -o"),
-    ("extract", "delegated.pte", "out", {"delegate": 0, "part": "graph"}, "--delegate 0 --part graph -o"),
+    ("extract", "model.bpte", "out.pte", {"piece": "program"}, "program -o"),
+    ("extract", "model.pte", "out", {"piece": "segments/0"}, "segments/0 -o"),
+    ("extract", "weights.safetensors", "out", {"piece": "named/layers.1.weight"}, "named/layers.1.weight -o"),
     ("convert", "model.bpte", "out.bpte", {"to": "segmented"}, "--to segmented -o"),
     ("pte", "model.pte", "out.pte", {}, "-o"),
     ("pte", "model.pte", "out.pte", {"segment_alignment": 4096}, "--segment-alignment 4096 -o"),
@@ -364,7 +361,7 @@ def test_exact_json(command: Command, folder: Path, program: Path, leave_out_ove
         (lambda path: etstream.pte(path, "x"), ["pte", "-o", "x"]),
         (lambda path: etstream.convert(path, "x", to="bp08"), ["convert", "--to", "bp08", "-o", "x"]),
         (lambda path: etstream.ptd(path, "x"), ["ptd", "-o", "x"]),
-        (lambda path: etstream.extract(path, "x"), ["extract", "--program", "x"]),
+        (lambda path: etstream.extract(path, "program", "x"), ["extract", "program", "-o", "x"]),
     ],
 )
 @pytest.mark.parametrize("content", [None, b"", b"abcdET12efgh" + bytes(90), b'{"version": true}'])

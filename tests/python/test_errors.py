@@ -61,7 +61,7 @@ def test_errors_about_a_whole_file_name_it_too(program: Path, cases: Path, tmp_p
     refused(b'{"forward": [\n}', etstream.read_test_cases)
     refused(b"\x02\0\0\0\0\0\0\0{}more", etstream.Checkpoint)
     refused(program.read_bytes(), lambda path: etstream.graph(path, "x"))
-    refused(program.read_bytes(), lambda path: etstream.extract(path, tmp_path / "out", segment=99))
+    refused(program.read_bytes(), lambda path: etstream.extract(path, "segments/99", tmp_path / "out"))
     plan = etstream.bundle(file, cases, dry_run=True)
     refused(b"changed", lambda _: plan.write(tmp_path / "out"))
     refused(bytes(etstream.ptd({"x": torch.ones(1)}, dry_run=True)), lambda path: etstream.Checkpoint(path)["y"])

@@ -324,7 +324,7 @@ def test_errors_of_the_system_have_its_numbers(tmp_path: Path) -> None:
     names = [caught.value.filename for caught in (full, absent, no_file)]
     assert names == ["/dev/full", str(tmp_path / "nowhere" / "file"), str(tmp_path / "file")]
     with pytest.raises(etstream.NotFoundError) as no_name:
-        etstream.extract(EXAMPLES / "model.pte", io.BytesIO(), tensor="nothing")
+        etstream.extract(EXAMPLES / "model.pte", "nothing", io.BytesIO())
     assert not isinstance(no_name.value, OSError) and "nothing" in str(no_name.value)
 
 

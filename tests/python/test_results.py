@@ -81,10 +81,10 @@ def test_a_repr_is_short_whatever_is_in_a_result(report: results.Inspection) -> 
 def test_a_notebook_shows_fields_and_lists_as_tables(report: results.Inspection) -> None:
     page = report._repr_html_()
     assert f"<td>{DELEGATED}</td>" in page and "<th>alignment</th>" in page and "XnnpackBackend" in page
-    odd = dataclasses.replace(report.parts[0], name="<script>")
+    odd = dataclasses.replace(report.parts[0], what="<script>")
     many = Table([odd] * 10_000)._repr_html_()
     assert many.count("<tr>") == 52 and "<script>" not in many and "... and 9950 more" in many
-    plan = etstream.extract(DELEGATED, delegate=0, dry_run=True)
+    plan = etstream.extract(DELEGATED, "forward/delegate 0", dry_run=True)
     assert "<th>extents</th>" in plan._repr_html_() and "delegate" not in repr(plan)
 
 

@@ -56,7 +56,7 @@ keys: list[str] = etstream.ProgramFile("a.pte").external_keys
 made: bytes = etstream.FlatbufferText("a.fbs", ["include"]).compile(b"{}")
 etstream.ExactJson("a.fbs").decompile("a", "a.json", leave_out_over=16)
 try:
-    etstream.extract("a", "b", segment=0)
+    etstream.extract("a", "segments/0", "b")
 except etstream.CorruptError as error:
     name: str | None = error.filename
     offset: int | None = error.offset

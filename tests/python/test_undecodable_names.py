@@ -55,7 +55,7 @@ def test_names_in_weights_are_found_again(tmp_path: Path) -> None:
     checkpoint = etstream.Checkpoint(path)
     assert list(checkpoint) == list(etstream.load_ptd(path)) == [ODD, "b"] and checkpoint[ODD].name == ODD
     assert bytes(etstream.ptd(dict(checkpoint), dry_run=True)) == path.read_bytes()
-    assert etstream.extract(path, tmp_path / "data", tensor=ODD).size == 16
+    assert etstream.extract(path, etstream.inspect(path).named_data[0].path, tmp_path / "data").size == 16
 
 
 def test_names_in_other_files_are_found_again(program: Path, cases: Path) -> None:

@@ -131,7 +131,7 @@ class Reflink(unittest.TestCase):
         original = self.model.read_bytes()
         self.model.unlink()
         out = self.folder / "out.pte"
-        etstream("extract", bundle, "--program", out)
+        etstream("extract", bundle, "program", "-o", out)
         self.assertEqual(out.read_bytes(), original)
         self.assert_shared(out, size)
 
@@ -153,7 +153,7 @@ class Reflink(unittest.TestCase):
                 file.write(mark)
         bundle = self.bundle("model.bpte", "--to", "segmented", "--no-hash", "--no-sync")
         self.assertGreater(bundle.stat().st_size, LARGE)
-        etstream("extract", bundle, "--program", self.folder / "out.pte")
+        etstream("extract", bundle, "program", "-o", self.folder / "out.pte")
         with (self.folder / "out.pte").open("rb") as file:
             for place, mark in marks.items():
                 file.seek(place)

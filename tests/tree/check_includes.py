@@ -69,6 +69,13 @@ OWNERS = {
     "object_target": "formats/elf",
     "fat_container_file": "formats/fat",
     "native_package_file": "formats/ptn",
+    "coded_size": "files",
+    "duplicates": "files",
+    "key_names": "files",
+    "memory_alignment": "files",
+    "program_sharing": "files",
+    "program_with_weights": "files",
+    "weight_origins": "files/origins",
     "command_end": "memory/process",
 }
 

@@ -12,6 +12,7 @@
 #include "core/io/file_budget.h"
 #include "etstream/program_graph.h"
 #include "etstream/program_metadata.h"
+#include "files/pieces.h"
 #include "flatbuffer/table_reader.h"
 #include "formats/pte/backends/backend_payload.h"
 #include "formats/pte/program_model.h"
@@ -153,7 +154,7 @@ class PayloadReader {
       if (!tensor) continue;
       const std::string name = value.name.empty() ? text("value {}", i) : quote(value.name);
       const std::string content =
-          value.name.empty() ? text("{} / value {}", printable(graph.method), i) : value.name;
+          value.name.empty() ? data_path("", value.storage, value.data_index) : value.name;
       const bool is_external = value.storage == TensorStorage::kExternal;
       if (is_external && !by_key_.contains(value.name))
         return missing(value.name, text("method {}", quote(graph.method)));

@@ -22,7 +22,7 @@ namespace etstream {
 /// A range of the program's file, or of one of its tensor data files.
 struct WeightPayload {
   std::string label;  // "constant 'w' of method 'forward'", "filter of XNNFullyConnected 3 in ..."
-  std::string name;   // its key, or its name in read_contents(); empty if it has neither
+  std::string name;   // its key, or the path of the piece; empty if it has neither
   std::set<std::string> names = {};  // with those of others that have the same data
   ByteSource data;
   std::string file = {};     // that it lies in

@@ -7,11 +7,11 @@ import itertools
 import os
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from etstream import _core
 from etstream._arguments import alignment, are_several, asked, by_name, is_path, names, names_by_name, size
-from etstream._errors import InvalidArgumentError, NoSuchNameError
+from etstream._errors import InvalidArgumentError
 from etstream._package import installed_flatbuffers
 from etstream._types import OutputLike, SourceLike
 from etstream._writing import Unpack, WriteOptions, keywords_of, write, written
@@ -150,66 +150,27 @@ def planned_program(program: SourceLike, options: ProgramOptions, constants_out:
 
 @keywords_of(WriteOptions)
 def extract(
-    file: SourceLike,
-    output: OutputLike | None = None,
-    *,
-    segment: int | None = None,
-    delegate: int | None = None,
-    part: str | None = None,
-    tensor: str | None = None,
-    partial: bool = False,
-    **options: Unpack[WriteOptions],
+    file: SourceLike, piece: str, output: OutputLike | None = None, **options: Unpack[WriteOptions]
 ) -> _core.FilePlan:
-    """Writes a part of a file: the program of a bundle, or a segment, a delegate's data, or a tensor's data.
+    """Writes a piece of a file, by its path in inspect(): "program", "segments/0", "forward/delegate 0/weight_data",
+    "named/lm_head.weight", "cases/forward/0/input 0"...
 
     Args:
-        file: a source: a bundle (.bpte); for a segment or a delegate also a program (.pte). For a tensor the path of
-            any checkpoint, as for ptd().
-        output: where the part goes.
-        segment: the index of a segment of the program.
-        delegate: the index of a delegate's data in ProgramFile.payloads.
-        part: the name of a part of the delegate's data, to write only that.
-        tensor: the name of a tensor.
-        partial: look for the tensor only in this file of a set; see Checkpoint.
+        file: a source: a file of any kind; the path of an index, or of a checkpoint's folder, stands for its files.
+        piece: the path of the piece. What is no letter in a name from the file is %XX there: '%', '#', control
+            characters, bytes that are not UTF-8, and '/' unless the name is the end of the path.
+        output: where the piece goes.
         options: those of WriteOptions.
 
-    Returns the plan, whose size is that of the part. BundledProgramFile.write_test_cases() writes test cases.
+    Returns the plan, whose size is that of the piece. BundledProgramFile.write_test_cases() writes test cases.
 
     Raises:
-        NoSuchNameError: there is no such segment, delegate, part or tensor.
+        NoSuchNameError: there is no such piece; the message says what is near.
         CorruptError: the file is damaged.
-        InvalidArgumentError: several of a segment, a delegate and a tensor are asked for; a part without a delegate.
+        InvalidArgumentError: several files of a set have the piece.
     """
-    if sum(each is not None for each in (segment, delegate, tensor)) > 1:
-        raise InvalidArgumentError("a segment, a delegate's data or a tensor is written to an output, not several")
-    if part is not None and delegate is None:
-        raise InvalidArgumentError("a part is that of a delegate's data: give delegate too")
-    return written(
-        lambda: _core.FilePlan.copy(_part_of(file, segment, delegate, part, tensor, partial)), output, options
-    )
-
-
-Entry = TypeVar("Entry")
-
-
-def _entry_of(program: _core.ProgramFile, what: str, entries: Sequence[Entry], number: int) -> Entry:
-    if not 0 <= number < len(entries):
-        raise NoSuchNameError.about(program.file.name, f"there is no {what} {number}; the program has {len(entries)}")
-    return entries[number]
-
-
-def _part_of(
-    file: Any, segment: int | None, delegate: int | None, part: str | None, tensor: str | None, partial: bool
-) -> _core.Source:
-    if tensor is not None:
-        return _core.Checkpoint(file, partial)[tensor].data
-    if segment is None and delegate is None:
-        return _core.BundledProgramFile(file).program
-    program = _core.ProgramFile(file)
-    if segment is not None:
-        return _entry_of(program, "segment", program.segments, segment).data
-    payload = _entry_of(program, "delegate's data", program.payloads, delegate or 0)
-    return payload.data if part is None else payload.part(part)
+    file = asked(file)
+    return written(lambda: _core.FilePlan.copy(_core.find_piece(file, piece)), output, options)
 
 
 def sources_of(given: Any) -> list[Any]:

@@ -452,18 +452,15 @@ class OutputFindings(Findings):
 # inspect()
 
 
-class NamedRange(Result):
-    """A range of bytes."""
-
-    name: str
-    offset: int
-    size: int
-
-
-class Part(NamedRange):
+class Part(Result):
     """A payload of a file."""
 
+    path: str
+    what: str
+    offset: int
+    size: int
     alignment: int
+    others: int | None = None
     file: int | None = None
 
 
@@ -500,9 +497,13 @@ class Update(Result):
     changed_size: int
 
 
-class PayloadPart(NamedRange):
+class PayloadPart(Result):
     """A part of a delegate's data."""
 
+    path: str
+    name: str
+    offset: int
+    size: int
     key: str | None = None
 
 
@@ -516,6 +517,7 @@ class PayloadFact(Result):
 class Payload(Result):
     """The data of a delegate."""
 
+    path: str
     method: str
     delegate: int
     backend: str
@@ -524,7 +526,6 @@ class Payload(Result):
     keys: int | None = None
     parts: Table[PayloadPart] = _NONE
     facts: Table[PayloadFact] = _NONE
-    number: int
 
 
 class MetadataEntry(Result):
@@ -562,6 +563,7 @@ class GraphDelegate(Result):
 class CalledDelegate(GraphDelegate):
     """A delegate that a method calls."""
 
+    path: str
     calls: int
 
 
@@ -576,6 +578,7 @@ class MethodTensor(Result):
     data_index: int
     memory_id: int
     memory_offset: int
+    path: str | None = None
 
 
 class Memory(Result):
@@ -613,6 +616,7 @@ class NamedData(Result):
     """Data under a key."""
 
     key: str
+    path: str | None = None
     name: str | None = None
     dtype: str | None = None
     sizes: tuple[int, ...] = _NONE
@@ -628,7 +632,7 @@ class Duplicates(Result):
 
     size: int
     wasted: int
-    names: tuple[str, ...]
+    paths: tuple[str, ...]
     offsets: tuple[int, ...]
 
 

@@ -3,11 +3,11 @@ etstream bundle model.pte --cases cases.json -o out.bpte >all.txt
 mkdir full empty
 touch full/x
 echo precious >keep.pte
-try etstream extract out.bpte --program keep.pte --cases full
-try etstream extract out.bpte --program keep.pte --segment 0 -o segment --cases full/x/y
+try etstream extract out.bpte program -o keep.pte --cases full
+try etstream extract out.bpte program -o keep.pte --cases full/x/y
 cat keep.pte
-try etstream extract out.bpte --program both --cases both
-try etstream extract out.bpte --program keep.pte --segment 0 -o segment --cases empty
+try etstream extract out.bpte program -o both --cases both
+try etstream extract out.bpte program -o keep.pte --cases empty
 cmp keep.pte model.pte
 ls -A empty | head -1
 echo '--- flatbuffers'

@@ -12,7 +12,7 @@ etstream pte without.pte --constants-from weights.ptd -o again.pte >/dev/null
 try etstream diff renamed.pte again.pte
 try etstream diff "$program" renamed.pte
 # The last weight is 1/2 in place of what it was, under a key of its own.
-offset=$(etstream inspect renamed.pte --json | tr -d ' \n' | sed "s/.*\"key\":\"$other\",\"offset\":\([0-9]*\).*/\1/")
+offset=$(etstream inspect renamed.pte --json | tr -d ' \n' | sed "s/.*\"key\":\"$other\",\"path\":\"[^\"]*\",\"offset\":\([0-9]*\).*/\1/")
 cp renamed.pte changed.pte
 printf '\0\0\0\077' | dd of=changed.pte bs=1 seek=$((offset + 44)) conv=notrunc status=none
 try etstream diff "$program" changed.pte

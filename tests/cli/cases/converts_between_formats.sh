@@ -53,7 +53,7 @@ done
 cp segmented damaged
 printf X | dd of=damaged bs=1 seek=200000 conv=notrunc status=none
 try etstream convert damaged --to bp08 -o out
-try etstream extract damaged --program out
+try etstream extract damaged program -o out
 try etstream convert kept --to segmented --no-hash -o out
 try etstream convert unhashed --to segmented -o out
 # A file is not converted over itself.

@@ -13,8 +13,8 @@ try etstream ptd model.pte -o weights.ptd --split-max-size 1K --max-disk 100 --d
 try etstream fat pack a=model.pte -o model.fat --max-disk 100
 try etstream fat pack a=model.pte -o model.fat --max-disk 1M
 try etstream fat extract model.fat a -o a.pte --max-disk 100
-try etstream extract out.bpte --program p.pte --max-disk 100
-try etstream extract out.bpte --program p.pte --cases cases --max-disk 100
+try etstream extract out.bpte program -o p.pte --max-disk 100
+try etstream extract out.bpte program -o p.pte --cases cases --max-disk 100
 try etstream extract out.bpte --cases cases --max-disk 100
 try etstream bundle model.pte --cases cases.json -o out.bpte --max-disk many
 ls *.bpte *.ptd *.fat *.pte

@@ -27,7 +27,7 @@ try etstream verify m-00001-of-00003.gguf
 try etstream inspect m-00002-of-00003.gguf
 try etstream ptd m-00002-of-00003.gguf -o never
 try etstream ptd part2.gguf -o never
-try etstream extract m-00002-of-00003.gguf --tensor t1 -o never
+try etstream extract m-00002-of-00003.gguf named/t1 -o -
 try etstream verify m-00002-of-00003.gguf
 try etstream diff m-00001-of-00003.gguf m-00002-of-00003.gguf
 try etstream diff m-00001-of-00003.gguf m-00002-of-00003.gguf --partial
@@ -63,7 +63,7 @@ try etstream verify $index --json
 try etstream diff llama/ $index
 try etstream diff llama all.ptd --ignore-layout
 try etstream diff llama part1.gguf --partial
-try etstream extract llama --tensor lm_head.weight -o -
+try etstream extract llama named/lm_head.weight -o -
 sed -i 's/: 8/: 9/' $index
 try etstream verify $index
 cp llama/model-00001-of-00002.safetensors llama/model-00002-of-00002.safetensors

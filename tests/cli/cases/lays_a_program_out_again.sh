@@ -2,7 +2,7 @@
 try etstream pte model.pte -o same.pte
 cmp same.pte model.pte && echo "the same bytes"
 try etstream pte model.pte --segment-alignment 4096 -o aligned.pte
-etstream inspect aligned.pte | grep -e 'segment 0'
+etstream inspect aligned.pte | grep -e 'segments/0'
 etstream verify aligned.pte
 etstream pte aligned.pte --segment-alignment 128 -o - | cmp - model.pte && echo "and back"
 etstream pte model.pte --segment-alignment 4096 --dry-run
@@ -15,7 +15,7 @@ cat >odd.json <<'JSON'
 JSON
 etstream pte odd.json -o spaced.pte >/dev/null
 etstream pte spaced.pte --segment-alignment 1 -o odd.pte >/dev/null
-etstream inspect odd.pte | grep '(named data)'
+etstream inspect odd.pte | grep 'segments.*named data'
 try etstream pte model.pte --segment-alignment 48 -o other.pte
 try etstream pte model.pte --delegates outside -o other.pte
 try etstream pte model.pte

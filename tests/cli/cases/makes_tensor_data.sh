@@ -23,8 +23,8 @@ try cmp constants.ptd moved.ptd
 try etstream inspect weights.ptd
 try etstream ptd weights.ptd --to safetensors -o weights.safetensors
 try etstream verify weights.safetensors
-try etstream extract two.safetensors --tensor b -o -
-try etstream extract two.safetensors --tensor c -o -
+try etstream extract two.safetensors named/b -o -
+try etstream extract two.safetensors named/c -o -
 try etstream ptd one.safetensors three.safetensors -o never
 try etstream ptd three.safetensors -o never
 try etstream ptd three.safetensors --only 'a*' -o - | od -An -c | tail -3
@@ -44,7 +44,7 @@ ls never
 header='{"a.w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b.w":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}'
 checkpoint floats.safetensors "$header" "<<<<>>>>"
 etstream ptd floats.safetensors --dtype f16 --dtype 'b*=bf16' -o floats.ptd >output
-etstream inspect floats.ptd | grep -o "'.*float.*"
+etstream inspect floats.ptd | grep -o 'named.*float.*'
 try etstream ptd floats.safetensors --dtype 'b*=float17' -o never
 # The output's ending says the format.
 etstream ptd floats.safetensors -o copy.safetensors >output

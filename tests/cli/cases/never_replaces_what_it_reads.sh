@@ -49,7 +49,7 @@ etstream pte model.pte --constants-to beside.ptd -o beside.pte >/dev/null
 etstream pte model.pte --constants-to w.ptd -o - | cmp - beside.pte
 etstream pte model.pte --constants-to - -o w.pte | cmp - beside.ptd
 etstream bundle model.pte --cases cases.json -o w.bpte >/dev/null
-etstream extract w.bpte --program - --cases w.cases | cmp - model.pte
+etstream extract w.bpte program -o - --cases w.cases | cmp - model.pte
 try etstream pte model.pte --constants-to - -o w.pte --json
 try etstream pack model.pte -o - --json
 for to in --json --html '--compare none --markdown'; do try etstream profile $to - -- echo mixed; done

@@ -20,6 +20,7 @@ cmp again.etz update.etz
 echo "== which says what it is, without its base"
 etstream verify update.etz
 etstream inspect update.etz | sed -n -e 's/(ETZ1).*/(ETZ1)/p' -e '/^makes/p' -e 's/.*  bytes/bytes/p'
+try etstream extract update.etz changes/0 -o piece
 etstream inspect update.etz --json | grep -A 5 '"update": {'
 for at in 34 70 130 200 -20; do # base, headers of the piece, frames, footer
   cp update.etz flipped.etz

@@ -9,7 +9,7 @@ try etstream ptd in.safetensors --to pth -o out.pth
 try etstream inspect out.pth
 try etstream verify out.pth
 try etstream diff in.safetensors out.pth
-try etstream extract out.pth --tensor a -o -
+try etstream extract out.pth named/a -o -
 try etstream ptd out.pth --to safetensors -o again.safetensors
 etstream ptd out.pth --to pth -o - | cmp - out.pth && echo the same bytes
 try etstream ptd in.safetensors --to pth --split-max-size 1K -o never
@@ -56,7 +56,7 @@ for block in '[2,2]' '[1,2]'; do
   try etstream ptd fp8 --dtype f64 --only w.weight -o fp8.ptd
 done
 try etstream ptd fp8 --dtype v.weight=f64 -o never
-etstream extract fp8.ptd --tensor w.weight -o - | od -An -tfD
+etstream extract fp8.ptd named/w.weight -o - | od -An -tfD
 printf '\x80\x04\x95\0\0\0\0\0\0\0\0.' >plain.pth
 try etstream verify plain.pth
 cp out.pth damaged.pth

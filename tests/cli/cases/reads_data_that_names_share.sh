@@ -14,7 +14,7 @@ try etstream verify shared.ptd
 try etstream ptd shared.ptd -o again.ptd
 cmp shared.ptd again.ptd
 try etstream ptd shared.ptd --dtype bf16 -o converted.ptd
-try etstream extract shared.ptd --tensor layers.3.w -o tensor.bin
+try etstream extract shared.ptd named/layers.3.w -o tensor.bin
 try etstream ptd shared.ptd --only layers.3.w -o one.ptd
 try etstream ptd shared.ptd --split-max-size 2M -o split.ptd
 try etstream diff shared.ptd again.ptd

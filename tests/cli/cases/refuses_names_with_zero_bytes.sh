@@ -15,7 +15,7 @@ cp "$GOLDEN/delegated_program/program.pte" delegate.pte
 spoil delegate.pte XnnpackBackend
 try etstream verify bad.pte
 etstream pte model.pte --constants-to weights.ptd -o small.pte >all.txt
-key=$(etstream inspect --json weights.ptd | grep -o "'[^']*'" | head -1 | tr -d "'")
+key=$(etstream inspect --json weights.ptd | sed -n 's/^ *"key": "\(.*\)",/\1/p' | head -1)
 spoil weights.ptd "$key"
 try etstream verify bad.ptd
 try etstream ptd bad.ptd -o out.ptd

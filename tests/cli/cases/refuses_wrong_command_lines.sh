@@ -30,7 +30,7 @@ try etstream bundle model.pte --cases cases.json --cases more.json -o out.bpte
 try etstream share model.pte
 try etstream profile --compare a.json
 try etstream extract model.pte
-try etstream extract model.pte --program program.pte -o out
+try etstream extract model.pte -o out
 # Options exclude each other, and values are wrong.
 try etstream bundle model.pte --cases cases.json -o - --json
 try etstream inspect model.pte --format json
@@ -38,8 +38,8 @@ try etstream inspect model.pte --json --html page.html
 try etstream bundle model.pte --cases cases.json -o out.bpte --program-alignment many
 try etstream bundle model.pte --cases cases.json -o out.bpte --to bp8
 try etstream bundle model.pte --cases cases.json -o out.bpte --to 'bp08; '
-try etstream extract model.pte --segment first -o out
-try etstream extract model.pte --segment "" -o out
+try etstream extract model.pte segments/0
+try etstream extract model.pte "" -o out
 try etstream verify model.pte --run --atol 1x
 try etstream profile --fail-above 1G@ -- true
 # A variable of a shell that is not set gives no path.

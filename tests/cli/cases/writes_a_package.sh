@@ -5,8 +5,8 @@ try etstream ptn program.ptg --constants constants.safetensors -o model.ptn && c
 try etstream verify model.ptn
 try etstream inspect model.ptn
 try etstream inspect --duplicates model.ptn
-try etstream extract model.ptn --program out.ptg && cmp out.ptg program.ptg && echo "the same graph"
-etstream extract model.ptn --tensor again -o - | od -An -f
+try etstream extract model.ptn graph -o out.ptg && cmp out.ptg program.ptg && echo "the same graph"
+etstream extract model.ptn named/again -o - | od -An -f
 try etstream ptd model.ptn -o model.ptd
 # A package is written again, with its constants where they can be mapped.
 try etstream ptn model.ptn --align 4096 -o aligned.ptn
@@ -29,7 +29,7 @@ try etstream ptn program.ptg --constants constants.safetensors --align 3 -o othe
 try etstream ptn model.pte --constants constants.safetensors -o other
 try etstream ptn model.ptn -o model.ptn
 try etstream ptn program.ptg --constants constants.safetensors
-try etstream extract model.ptn --segment 0 -o other
+try etstream extract model.ptn segments/0 -o other
 env -u SOURCE_DATE_EPOCH etstream ptn model.ptn -o now.ptn >now.txt && etstream verify now.ptn >now.txt && echo "of the time of day"
 rm -f now.ptn now.txt
 SOURCE_DATE_EPOCH=soon try etstream ptn model.ptn -o other

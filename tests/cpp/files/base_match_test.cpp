@@ -191,25 +191,31 @@ TEST_CASE("named data is found by its place among what a delegate asks for, or b
   }
 }
 
-TEST_CASE("of the parts of one name, the first 16 are looked at") {
-  const made::Constant own{random_bytes(400, 1), {100}, "w"};
-  const std::string file = made::file({.constants = {own}});
-  for (const std::int32_t others : {15, 16}) {
-    made::Program program;
-    for (std::int32_t i = 1; i <= others; ++i) {
-      program.constants.push_back(
-          {std::string(2 * static_cast<std::size_t>(i), 'x'), {i}, "w", ScalarType::kInt16});
+TEST_CASE("what one of two programs asks for more has no place in the other") {
+  const auto program = [](const std::vector<int>& keys_of_each, std::uint64_t seed) {
+    using namespace made_xnnpack;  // NOLINT: the parts of a graph
+    made::Program out;
+    for (const int keys : keys_of_each) {
+      auto graph = empty_graph();
+      for (int i = 0; i < keys; ++i) {
+        const std::string key = std::to_string(seed + out.named_data.size());
+        out.named_data.emplace_back(key, random_bytes(8, seed + out.named_data.size()));
+        add_value(graph,
+                  tensor_of(static_cast<std::uint32_t>(i), xnnpack_graph::XNNDatatype_xnn_datatype_fp32, {2},
+                            add_constant(graph, key, 8)));
+      }
+      out.delegates.emplace_back("XnnpackBackend", payload_of(graph));
     }
-    const std::string fitting = random_bytes(400, 2);
-    program.constants.push_back({fitting, {100}, "w"});
-    const std::string base = made::file(program);
-    const auto place = place_of(matched(file, base), file.find(own.bytes));
-    if (others == 15) {
-      CHECK(place == base.find(fitting));
-    } else {
-      CHECK_FALSE(place);
-    }
-  }
+    return made::file(out);
+  };
+  const std::string less = program({1, 1}, 10);
+  const auto check = [&](const std::string& more, std::uint64_t own) {
+    CHECK(place_of(matched(more, less), more.find(random_bytes(8, 20))) == less.find(random_bytes(8, 10)));
+    CHECK(!place_of(matched(more, less), more.find(random_bytes(8, own))));
+    CHECK(place_of(matched(less, more), less.find(random_bytes(8, 10))) == more.find(random_bytes(8, 20)));
+  };
+  check(program({2, 1}, 20), 21);
+  check(program({1, 1, 1}, 20), 22);
 }
 
 TEST_CASE("errors of reading are passed on") {

@@ -73,7 +73,7 @@ TEST_CASE("every byte of a file belongs to one content that has no others in it"
 std::string listing_of(const std::string& file) {
   std::string out;
   for (const FileContent& each : contents_of(file)) {
-    out += text("{} {} {} ({}) {}+{}", each.parent, name_of(each.kind), quote(each.name), each.detail,
+    out += text("{} {} {} ({}) {}+{}", each.parent, name_of(each.kind), quote(each.path), each.detail,
                 each.offset, each.size);
     if (each.others != 0) out += text(" +{}", each.others);
     if (each.element_size != 0) out += text(" of {}", each.element_size);
@@ -91,46 +91,46 @@ TEST_CASE("the contents of a program are its tables, its segments and what is in
       .delegates = {{"B", "inner"}, {"C", "x"}},
   });
   CHECK(listing_of(program) ==
-        "0 container 'bad' () 0+1665\n"
+        "0 container '' () 0+1665\n"
         "0 tables 'flatbuffer' () 0+1000\n"
         "0 padding '' () 1000+24\n"
-        "0 container 'segment 0' (constants) 1024+22\n"
-        "3 tensor 'w' (float32 [4]) 1024+16 of 4\n"
-        "3 tensor 'forward / value 2' (int16 [3]) 1040+6 of 2\n"
+        "0 container 'segments/0' (constants) 1024+22\n"
+        "3 tensor 'constants/1' (w, float32 [4]) 1024+16 of 4\n"
+        "3 tensor 'constants/2' (int16 [3]) 1040+6 of 2\n"
         "0 padding '' () 1046+106\n"
-        "0 initial state 'state' (float32 [4], segment 1) 1152+16 of 4\n"
+        "0 initial state 'initial/1' (state, float32 [4], segments/1) 1152+16 of 4\n"
         "0 padding '' () 1168+112\n"
-        "0 delegate 'forward / delegate 0' (B, segment 2) 1280+5\n"
+        "0 delegate 'forward/delegate 0' (B, segments/2) 1280+5\n"
         "0 padding '' () 1285+123\n"
-        "0 delegate 'forward / delegate 1' (C, segment 3) 1408+1\n"
+        "0 delegate 'forward/delegate 1' (C, segments/3) 1408+1\n"
         "0 padding '' () 1409+127\n"
-        "0 named data 'key' (segment 4) 1536+5\n"
+        "0 named data 'named/key' (segments/4) 1536+5\n"
         "0 padding '' () 1541+123\n"
-        "0 named data 'byte' (segment 5) 1664+1\n");
+        "0 named data 'named/byte' (segments/5) 1664+1\n");
   const std::string data = made::tensor_data({{std::string(8, 'a'), {2}, "t"}, {"12345", {}, "no tensor"}});
   CHECK(listing_of(data) ==
-        "0 container 'bad' () 0+517\n"
+        "0 container '' () 0+517\n"
         "0 tables 'flatbuffer' () 0+264\n"
         "0 padding '' () 264+120\n"
-        "0 tensor 't' (float32 [2], segment 0) 384+8 of 4\n"
+        "0 tensor 'named/t' (float32 [2], segments/0) 384+8 of 4\n"
         "0 padding '' () 392+120\n"
-        "0 named data 'no tensor' (segment 1) 512+5\n");
+        "0 named data 'named/no tensor' (segments/1) 512+5\n");
 }
 
 TEST_CASE("a file without parts is a container, and one that is a part as a whole has that in it") {
-  CHECK(listing_of(safetensors_file("{}", "")) == "0 container 'bad' () 0+10\n");
+  CHECK(listing_of(safetensors_file("{}", "")) == "0 container '' () 0+10\n");
   const std::string tables = made::file({.constants = {}});
   CHECK(listing_of(tables) ==
-        text("0 container 'bad' () 0+{0}\n0 tables 'flatbuffer' () 0+{0}\n", tables.size()));
+        text("0 container '' () 0+{0}\n0 tables 'flatbuffer' () 0+{0}\n", tables.size()));
 }
 
 TEST_CASE("tensors of checkpoints are contents, unless they are empty or scattered") {
   CHECK(listing_of(safetensors_file(R"({"a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]},)"
                                     R"("b":{"dtype":"F16","shape":[0],"data_offsets":[4,4]}})",
                                     "abcd")) ==
-        "0 container 'bad' () 0+119\n"
+        "0 container '' () 0+119\n"
         "0 tables '' () 0+115\n"
-        "0 tensor 'a' (float16 [2]) 115+4 of 2\n");
+        "0 tensor 'named/a' (float16 [2]) 115+4 of 2\n");
   using namespace pickled;  // NOLINT: the parts of a pickle
   const std::string storage_of_4 = storage("FloatStorage", "0", 4);
   const std::string torch =
@@ -138,7 +138,7 @@ TEST_CASE("tensors of checkpoints are contents, unless they are empty or scatter
                             pickled::text("each second") + tensor(storage_of_4, 0, {2}, {2}))),
                  {{"data/0", std::string(16, 'x')}});
   const std::string listing = listing_of(torch);
-  CHECK(exactly(listing) == containing("tensor 'all' (float32 [4])"));
+  CHECK(exactly(listing) == containing("tensor 'named/all' (float32 [4])"));
   CHECK(listing.find("each second") == std::string::npos);
 }
 
@@ -163,17 +163,17 @@ TEST_CASE("the contents of a bundle are its program and the tensors of its cases
   const auto planned = plan(bundle, {.unchecked = true});
   REQUIRE_MESSAGE(planned, planned.error().message);
   CHECK(listing_of(written(*planned)) ==
-        "0 container 'bad' () 0+1536\n"
+        "0 container '' () 0+1536\n"
         "0 tables '' () 0+64\n"
-        "0 data 'program' () 64+1000\n"
+        "0 data 'program' (not one that can be read) 64+1000\n"
         "0 tables '' () 1064+104\n"
-        "0 test data 'forward / case 1 / expected output 0' (uint8 [2]) 1168+2 of 1\n"
+        "0 test data 'cases/forward/1/expected output 0' (uint8 [2]) 1168+2 of 1\n"
         "0 tables '' () 1170+142\n"
-        "0 test data 'forward / case 0 / expected output 0' (uint8 [1]) 1312+1 of 1\n"
+        "0 test data 'cases/forward/0/expected output 0' (uint8 [1]) 1312+1 of 1\n"
         "0 tables '' () 1313+79\n"
-        "0 test data 'forward / case 0 / input 2' (uint8 [2]) 1392+2 of 1\n"
+        "0 test data 'cases/forward/0/input 2' (uint8 [2]) 1392+2 of 1\n"
         "0 tables '' () 1394+110\n"
-        "0 test data 'forward / case 0 / input 0' (uint8 [4]) 1504+4 of 1\n"
+        "0 test data 'cases/forward/0/input 0' (uint8 [4]) 1504+4 of 1\n"
         "0 tables '' () 1508+28\n");
 }
 
@@ -200,7 +200,7 @@ TEST_CASE("a payload of a fat container has the contents of its file, and one in
   CHECK(merged(contents) == merged(alone));
   for (const FileContent& each : alone) {
     if (each.kind != ContentKind::kTensor) continue;
-    CAPTURE(each.name);
+    CAPTURE(each.path);
     CHECK(std::ranges::find(contents, payload->offset + each.offset, &FileContent::offset) != contents.end());
   }
 }
@@ -209,7 +209,7 @@ TEST_CASE("parts of a delegate's payload are contents") {
   const std::string payload = made_xnnpack::payload_of(made_xnnpack::empty_graph(), std::string(300, 'q'));
   const std::string file = made::file({.delegates = {{"XnnpackBackend", payload}}});
   const auto contents = contents_of(file);
-  const auto part = std::ranges::find(contents, "forward / delegate 0 / constants", &FileContent::name);
+  const auto part = std::ranges::find(contents, "forward/delegate 0/constants", &FileContent::path);
   REQUIRE(part != contents.end());
   CHECK(part->size == 300);
   CHECK(file.substr(part->offset, part->size) == std::string(300, 'q'));

@@ -57,7 +57,7 @@ TEST_CASE("parts lie inside the file, apart from each other and in order; all el
     std::uint64_t end = 0;
     std::uint64_t payload = 0;
     for (const FilePart& part : inspection->parts) {
-      CAPTURE(part.name);
+      CAPTURE(part.path);
       CHECK(part.offset >= end);
       CHECK(part.offset + part.size <= file.size());
       CHECK(part.offset % part.alignment == 0);
@@ -81,12 +81,12 @@ TEST_CASE("the real bundle's program, methods, suites and tensors are listed") {
   CHECK(inspection->suites[0].test_cases == 3);
   CHECK(inspection->suites[1].test_cases == 2);
   REQUIRE(inspection->parts.size() >= 2);
-  CHECK(inspection->parts[0].name == "program: flatbuffer");
-  CHECK(inspection->parts[1].name == "program: segment 0 (constants)");
+  CHECK(inspection->parts[0].path == "program/flatbuffer");
+  CHECK(inspection->parts[1].path == "program/segments/0");
   int tensors = 0;
   for (const FilePart& part : inspection->parts) {
-    tensors += part.name.starts_with("'") ? 1 : 0;
-    if (part.name == "'scale' case 1 input 0: float32 [3, 5]") CHECK(part.size == 60);
+    tensors += part.path.starts_with("cases/") ? 1 : 0;
+    if (part.path == "cases/scale/1/input 0") CHECK((part.what == "float32 [3, 5]" && part.size == 60));
   }
   CHECK(tensors == 16);
 }
@@ -134,7 +134,7 @@ TEST_CASE("a program that can't be read is one part of a bundle that can") {
   const auto inspection = inspect(file_of(written(*plan)));
   REQUIRE(inspection);
   REQUIRE(inspection->parts.size() == 1);
-  CHECK(inspection->parts[0].name == "program (not one that can be read)");
+  CHECK(inspection->parts[0].path == "program");
   CHECK(inspection->parts[0].size == 1000);
   CHECK(inspection->methods.empty());
 }

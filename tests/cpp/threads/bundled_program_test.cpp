@@ -44,7 +44,7 @@ std::string all_of(const BundledProgramFile& bundle) {
   });
   add(inspect(bundle.file()), [](const FileInspection& inspection) {
     std::string parts;
-    for (const FilePart& part : inspection.parts) parts += part.name + std::to_string(part.offset) + "\n";
+    for (const FilePart& part : inspection.parts) parts += part.path + std::to_string(part.offset) + "\n";
     return parts;
   });
   Findings findings;

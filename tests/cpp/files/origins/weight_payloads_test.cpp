@@ -55,10 +55,10 @@ TEST_CASE("all payloads are read in order, with the names, places and layouts th
   const auto key = [&](std::size_t i) { return made.named_data.at(i).first; };
   const std::string delegate = " in method 'forward', delegate 0 (XnnpackBackend)";
   CHECK(exactly(labels(payloads)) ==
-        exactly("constant value 1 of method 'forward' (forward / value 1): float32 [8, 4]\n"
+        exactly("constant value 1 of method 'forward' (constants/1): float32 [8, 4]\n"
                 "initial state 'state' of method 'forward' (state): float32 [3]\n"
                 "tensor 'outside' (outside): float32 [5]\n"
-                "constant value 4 of method 'forward' (forward / value 4): int64 [3]\n"
+                "constant value 4 of method 'forward' (constants/2): int64 [3]\n"
                 "filter of XNNFullyConnected 0" +
                 delegate + " (" + key(0) +
                 "): uint8 [64]\n"

@@ -125,7 +125,7 @@ TEST_CASE("an order that is not contiguous is shown, of methods and of test tens
   REQUIRE(found);
   CHECK(describe(found->methods[0].inputs[0]) == "uint8 [2, 3] in dim_order [1, 0]");
   CHECK(std::ranges::any_of(found->parts, [](const FilePart& part) {
-    return part.name == "'forward' case 0 input 0: uint8 [2, 3] in dim_order [1, 0]";
+    return part.path == "cases/forward/0/input 0" && part.what == "uint8 [2, 3] in dim_order [1, 0]";
   }));
 }
 

@@ -139,7 +139,7 @@ TEST_CASE("an object that is shared twice is fine, and its part is listed once")
   REQUIRE(inspection);
   std::uint64_t end = 0;
   for (const FilePart& part : inspection->parts) {
-    CAPTURE(part.name);
+    CAPTURE(part.path);
     CHECK(part.offset >= end);  // parts don't overlap
     end = part.offset + part.size;
   }

@@ -59,8 +59,8 @@ TEST_CASE("a file that ExecuTorch wrote is sound, and its parts are its segments
   REQUIRE(inspection);
   CHECK(inspection->format == FileKind::kTensorData);
   REQUIRE(inspection->parts.size() == 5);
-  CHECK(inspection->parts[0].name == "flatbuffer");
-  CHECK(inspection->parts[3].name == "segment 2 ('packed für XNNPACK')");
+  CHECK(inspection->parts[0].path == "flatbuffer");
+  CHECK(inspection->parts[3].path == "named/packed für XNNPACK");
 }
 
 TEST_CASE("each field of the header that leads out of the file is refused") {

@@ -376,7 +376,7 @@ TEST_CASE(
   REQUIRE_MESSAGE(found, found.error().message);
   REQUIRE(found->size() == 1);
   CHECK(found->front().size == 16);
-  CHECK(found->front().names.size() == 3);  // two constants and what the delegate has
+  CHECK(found->front().paths.size() == 3);  // two constants and what the delegate has
   CHECK(found->front().wasted() == 32);
 }
 
