@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "etstream/bundled_program.h"
-#include "etstream/case_files.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 // Lists the test cases in a bundle:  read model.bpte
 #include <cstdio>
 
-#include "etstream/bundled_program_file.h"
+#include "etstream/bundled_program.h"
 
 namespace {
 

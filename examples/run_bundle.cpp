@@ -9,10 +9,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "etstream/bundled_program_file.h"
-#include "etstream/compare.h"
-#include "etstream/dim_order.h"
+#include "etstream/bundled_program.h"
 #include "etstream/executorch/program_loader.h"
+#include "etstream/tensor.h"
 #include "etstream/verify.h"
 
 namespace {

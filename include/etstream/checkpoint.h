@@ -6,20 +6,72 @@
 //   auto weights = etstream::open_checkpoint("model.safetensors.index.json");
 //   if (!weights) return weights.error();
 //   for (const etstream::CheckpointTensor& tensor : weights->tensors) std::puts(tensor.name.c_str());
+//
+// RenameRules: rules in JSON for the names that a checkpoint's tensors get in a tensor data file; with
+// ready-made rules from Hugging Face's names to those of ExecuTorch's own Transformer
+// (examples/models/llama).
+//
+//   auto weights = etstream::open_checkpoint("model.safetensors.index.json");
+//   if (!weights) return weights.error();
+//   const auto rules = etstream::RenameRules::ready_made("llama");
+//   if (!rules) return rules.error();
+//   const auto report = etstream::apply(*rules, *weights);
+//   if (!report) return report.error();
+//
+// The JSON is one object. Each key is a tensor's name, or a pattern of names in which each '*' matches one or
+// more characters other than '.', and one "**" one or more characters; the first rule that matches a tensor
+// applies. At most 1024 keys have a '*'.
+// The value says what becomes of the tensor:
+//
+// - "layers.*.wv.weight": its new name, whose '*' stand for what those of the pattern matched, in order
+// - null: it is left out
+// - ["a", "b"]: it gets several names, which share its bytes
+// - {"key": "a"}: its name, and optionally any of
+//   "unless": "b", so that it does not get the name if the checkpoint has a tensor b
+//   "interleave_rope": true, so that in each head, rows of the first half alternate with those of the
+//   second: from Hugging Face's order to Meta's
+// - {"split": [NAME or OBJECT, ...]}: it is cut along its first dimension, and each part gets a name.
+//   An object may give the "rows" of its part: a number, or "columns" for the tensor's number of columns;
+//   other parts share the rest equally
+//
+// Writes tensors as a safetensors file, which Python loads weights from.
+//
+//   const auto weights = etstream::open_checkpoint("model.ptd");
+//   if (!weights) return weights.error();
+//   const auto plan = etstream::plan_safetensors(*weights);
+//   if (!plan) return plan.error();
+//
+// Writes tensors as torch.save does: a zip archive with a pickle, which torch.load reads (.pth, .pt, .bin).
+//
+//   const auto weights = etstream::open_checkpoint("model.safetensors");
+//   if (!weights) return weights.error();
+//   const auto plan = etstream::plan_torch_file(*weights);
+//   if (!plan) return plan.error();
+//
+// Makes params.json from the config.json of a Hugging Face checkpoint. ExecuTorch's export_llama reads the
+// shape of a checkpoint in Meta's format from it.
+//
+//   auto weights = etstream::open_checkpoint("Llama-3.2-1B");
+//   const auto rules = etstream::RenameRules::ready_made("llama");
+//   if (!weights) return weights.error();
+//   if (!rules) return rules.error();
+//   if (const auto renamed = etstream::apply(*rules, *weights); !renamed) return renamed.error();
+//   const auto parameters = etstream::llama_parameters(*weights);
+//   if (parameters && *parameters) std::puts((*parameters)->json.c_str());
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "etstream/byte_source.h"
-#include "etstream/checkpoint_tensor.h"
-#include "etstream/export.h"
 #include "etstream/result.h"
-#include "etstream/scalar_type.h"
+#include "etstream/sink.h"
+#include "etstream/tensor.h"
 #include "etstream/tensor_data.h"
 
 namespace etstream {
@@ -119,5 +171,90 @@ struct TensorDataOptions {
 /// size overlap so that each byte would be read more than 4 times on average.
 [[nodiscard]] ETSTREAM_EXPORT Result<TensorData> describe_tensor_data(Checkpoint checkpoint,
                                                                       const TensorDataOptions& options = {});
+
+struct RenameRuleSet;
+
+/// A value, cheap to copy. Const use from several threads is safe. By default, it has no rules.
+class ETSTREAM_EXPORT RenameRules {
+ public:
+  /// Reads rules from JSON. Errors: kCorrupt for invalid JSON, kInvalidArgument for any other JSON than such
+  /// an object, both with the line; kTooLarge over 64 MiB; read errors.
+  [[nodiscard]] static Result<RenameRules> read(const ByteSource& json);
+
+  /// Rules for the models that ExecuTorch's examples/models/`name` makes from Hugging Face's. Error:
+  /// kNotFound, which lists the names that exist.
+  [[nodiscard]] static Result<RenameRules> ready_made(std::string_view name);
+  [[nodiscard]] static std::vector<std::string> ready_made_names();
+
+  /// Returns the ready-made rules of this name, or else reads those in the file at this path. Errors: those
+  /// of read() and of opening the file; kNotFound if there are neither.
+  [[nodiscard]] static Result<RenameRules> open(const std::string& name_or_path);
+
+  /// Returns the library's internal representation; null for no rules.
+  [[nodiscard]] const std::shared_ptr<const RenameRuleSet>& set() const noexcept { return set_; }
+
+ private:
+  std::shared_ptr<const RenameRuleSet> set_;
+};
+
+/// Options of apply(RenameRules).
+struct RenameOptions {
+  /// The number of rows of a query or key projection that make up a head. If it is not given, it is read from
+  /// config.json next to the checkpoint's first file: "head_dim", or "hidden_size" over
+  /// "num_attention_heads".
+  std::optional<std::uint32_t> head_dim;
+};
+
+/// The rules and the tensors that apply() found no counterpart for.
+struct RenameReport {
+  /// The patterns of rules that apply to no tensor. Of ready-made rules, this leaves out those for tensors
+  /// that models of the family may lack: tensors that are left out, and tensors whose name another one gets.
+  std::vector<std::string> unmatched_rules;
+  std::vector<std::string> left_over_keys;  // of tensors without a rule, which keep their names
+};
+
+/// Gives the checkpoint's tensors their new names; their order stays. Reads no tensor: reordered rows are
+/// read when their source is, in at most 256 KiB of memory. After an error the checkpoint is unchanged.
+/// Errors: kInvalidArgument, naming both, for two tensors that would have one name, unless they had one
+/// before, which merge() resolves; for rules that apply to no tensor, and ready-made ones that apply to no
+/// layer and leave tensors over; for rows that can't be cut or ordered as a rule says; where a rule needs
+/// the size of a head and it is unknown; for ready-made rules where config.json beside a file has a
+/// model_type that they are not for. kUnsupported for such a rule on a tensor whose rows are not stored
+/// one after another, or that has no layout. Rules that are ready-made, or cut or order rows, apply scales as
+/// convert() does, with its errors. Errors reading config.json.
+[[nodiscard]] ETSTREAM_EXPORT Result<RenameReport> apply(const RenameRules& rules, Checkpoint& checkpoint,
+                                                         const RenameOptions& options = {});
+
+/// Plans the file, byte for byte as safetensors 0.8.0 writes it with {"format": "pt"} as metadata, which
+/// transformers requires: tensors by type, then by name. Errors: kUnsupported for data without a layout, a
+/// type that safetensors lacks, a tensor whose elements are not stored in the order of its dimensions, and a
+/// name that is not UTF-8; kInvalidArgument for a name that is repeated, or is "__metadata__"; kTooLarge for
+/// a header over 100,000,000 bytes.
+[[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan_safetensors(const Checkpoint& checkpoint);
+
+/// Plans the file of a dict of tensors by name, in their order, for torch.load with weights_only and mmap or
+/// without. Its pickle is the one that torch 2.13 writes. Tensors begin at multiples of 64 bytes of the file;
+/// those that are the same bytes of the same source share a storage. The checksums of the archive, which
+/// torch does not check, are computed as the tensors are written. Errors: kUnsupported for data without a
+/// layout, a type that torch has no tensors of or quantised ones, and a name that is not UTF-8;
+/// kInvalidArgument for a name that is repeated; kTooLarge over 65,533 storages.
+[[nodiscard]] ETSTREAM_EXPORT Result<FilePlan> plan_torch_file(const Checkpoint& checkpoint);
+
+/// The kind of a model, and the file that ExecuTorch's export reads its parameters from.
+struct LlamaParameters {
+  std::string model_type;  // that config.json says: "llama"
+  std::string json;  // the text of params.json; "" for another than "llama", "mistral", "qwen2", "qwen3"
+  std::vector<std::string> unknown;  // members of config.json that are not known, and not in `json`
+};
+
+/// Returns the content of params.json for a checkpoint whose tensors have Meta's names
+/// (tok_embeddings.weight), as the ready-made rules for its model give them. Reads config.json beside its
+/// first file. Returns nothing for tensors of other names, and if there is no config.json or it has no
+/// model_type. Errors: kCorrupt for a config.json that is not JSON or lacks a value that is needed;
+/// kUnsupported for a model that ExecuTorch's Transformer would compute in another way: another activation,
+/// other RoPE than Llama 3's, other biases than Qwen2's, windows shorter than a sequence; for quantised
+/// weights, whose scales are not applied; those of reading.
+[[nodiscard]] ETSTREAM_EXPORT Result<std::optional<LlamaParameters>> llama_parameters(
+    const Checkpoint& checkpoint);
 
 }  // namespace etstream

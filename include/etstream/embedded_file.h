@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
+// The processors that etstream writes object files for.
+//
+//   for (const std::string_view name : etstream::kObjectTargets) std::puts(std::string(name).c_str());
+//
 // A file in a program for a board: as an object file that a linker takes, or as assembly that names it. C
 // code reads it as an array of bytes. To write model.o for a Cortex-M:
 //
@@ -10,6 +14,7 @@
 //   if (!plan) return plan.error();
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,12 +22,23 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
-#include "etstream/export.h"
-#include "etstream/file_plan.h"
-#include "etstream/object_target.h"
 #include "etstream/result.h"
+#include "etstream/sink.h"
 
 namespace etstream {
+
+/// The processor that an object file is for. All are little-endian.
+enum class ObjectTarget {
+  kArm,      // 32 bits, as Cortex-M, for any float ABI
+  kAarch64,  // 64 bits
+  kRiscv32,  // for ilp32; ld takes it for any float ABI, and lld for this one alone
+  kRiscv64,  // for lp64d; the same
+  kAmd64     // "x86-64"
+};
+
+/// Their names, in this order.
+inline constexpr std::array<std::string_view, 5> kObjectTargets = {"arm", "aarch64", "riscv32", "riscv64",
+                                                                   "x86-64"};
 
 /// A file, and how a program has it: in a section of read-only data, with the file's bytes at SYMBOL, the
 /// address behind the last one at SYMBOL_end, and their number in SYMBOL_size, a constant of type size_t.

@@ -5,16 +5,22 @@
 //   const auto kind = etstream::file_kind(etstream::ByteSource::file("model.pte").value());
 //   if (!kind) return kind.error();
 //   std::puts(std::string(etstream::describe(*kind)).c_str());
+//
+// A segment of a program or of a tensor data file: bytes after the flatbuffer, to which it refers.
+//
+//   auto program = etstream::ProgramFile::open(etstream::ByteSource::file("model.pte").value());
+//   if (!program) return program.error();
+//   for (const etstream::SegmentInfo& segment : program->segments().value()) std::puts(segment.use.c_str());
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "etstream/byte_source.h"
-#include "etstream/export.h"
-#include "etstream/file_plan.h"
 #include "etstream/result.h"
+#include "etstream/sink.h"
 
 namespace etstream {
 
@@ -56,5 +62,14 @@ enum class FileKind {
 [[nodiscard]] ETSTREAM_EXPORT std::string_view name_of(FileKind kind) noexcept;
 /// Describes the kind for people: "program (ET12)", "tensor data (FT01)", "GGUF"...
 [[nodiscard]] ETSTREAM_EXPORT std::string_view describe(FileKind kind) noexcept;
+
+/// The place and the use of a segment.
+struct SegmentInfo {
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+  /// The use of the segment. In a program: "constants", "mutable data", "delegate XnnpackBackend" or "named
+  /// data". In tensor data: see TensorDataFile::segments(). "" if nothing uses it.
+  std::string use;
+};
 
 }  // namespace etstream

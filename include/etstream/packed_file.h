@@ -27,8 +27,6 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
-#include "etstream/content_hash.h"
-#include "etstream/export.h"
 #include "etstream/result.h"
 #include "etstream/sink.h"
 
@@ -133,7 +131,7 @@ struct Base {
 };
 
 /// Opens a sink that packs what it is given, and writes that to `packed`, which nothing was appended to. It
-/// is committed with this one. With a base, which match_base() of base_match.h finds, it writes an update:
+/// is committed with this one. With a base, which match_base() of diff.h finds, it writes an update:
 /// what is not in the base, and the differences from it. A thread then takes up to 5 MiB more. Errors: those
 /// of `packed`, and of reading the base; kTooLarge over 512 TiB.
 [[nodiscard]] ETSTREAM_EXPORT std::unique_ptr<Sink> open_packing_sink(std::unique_ptr<Sink> packed,

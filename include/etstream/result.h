@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
+// Marks what a shared library exports; everything else in it is hidden.
+//
+// Advice: what to do about an error or a finding. It is kept apart from the message, as each interface has
+// its own words for an option: head_dim in C++ and Python is --head-dim in the command.
+//
+//   const etstream::Advice advice = {"give it with ", etstream::AdviceTerm::kHeadDim};
+//   std::puts(etstream::full_message("no head_dim is known", advice).c_str());
+//
 // Result: the outcome of every call that can fail. It is a value, or an Error that says what went wrong.
 //
 //   etstream::Result<etstream::ByteSource> model = etstream::ByteSource::file("model.pte");
@@ -8,20 +16,88 @@
 //
 // The names are std::expected's (C++23). No exception crosses the library's boundary: running out of
 // memory is ErrorCode::kOutOfMemory.
+//
+// The results of checking a file.
+//
+//   const auto file = etstream::ByteSource::file("model.bpte").value();
+//   const etstream::Findings findings = etstream::verify(file).value();
+//   for (const etstream::Finding& error : findings.errors) std::puts(full_message(error).c_str());
+//   if (findings.ok()) std::puts("sound");
+//
+// The hash that segmented bundles store of their parts: 128-bit XXH3, highest byte first, as `xxhsum -H2`
+// prints it. It detects damage; it does not protect against forgery.
+//
+//   const etstream::ContentHash none{};
+//   if (none == etstream::ContentHash{}) std::puts("not hashed");
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
-#include "etstream/advice.h"
-#include "etstream/export.h"
+#if defined(__GNUC__)
+#define ETSTREAM_EXPORT __attribute__((visibility("default")))
+/// Hides a member of an exported class.
+#define ETSTREAM_HIDDEN __attribute__((visibility("hidden")))
+#else
+#define ETSTREAM_EXPORT
+#define ETSTREAM_HIDDEN
+#endif
 
 namespace etstream {
+
+/// An option, or a thing to do, that the interfaces have different words for.
+enum class AdviceTerm {
+  kAllowOpaque,
+  kBase,
+  kBundleTestCases,
+  kCheckBundle,
+  kChooseOtherPython,
+  kConstantTensorAlignment,
+  kDelegateAlignment,
+  kDelegatesInSegments,
+  kExtractConstants,
+  kGiveFileInFolder,
+  kHeadDim,
+  kJoinTensorData,
+  kMaxDisk,
+  kMoveConstantsOut,
+  kNoIdentifier,
+  kNoSync,
+  kPartial,
+  kRaiseLimit,
+  kReadAsCheckpoint,
+  kSegmentsFrom,
+  kStrictAlignment,
+  kTakeApart,
+  kTakePayloadOut,
+  kTakeProgramOut,
+  kVerify,
+  kWriteProgram,
+  kWriteToDescriptor,
+};
+
+/// Text, and terms, which join to a sentence. Empty if there is no advice.
+using Advice = std::vector<std::variant<std::string, AdviceTerm>>;
+
+/// Returns the words of an interface for a term.
+using TermWords = std::string_view (*)(AdviceTerm term);
+
+/// Returns the words of the C++ library, which are the names in its structs.
+[[nodiscard]] ETSTREAM_EXPORT std::string_view library_words(AdviceTerm term);
+
+/// Returns "MESSAGE; ADVICE", or the message alone if there is no advice.
+[[nodiscard]] ETSTREAM_EXPORT std::string full_message(std::string message, const Advice& advice,
+                                                       TermWords words = library_words);
 
 /// The kinds of errors, for software that handles them differently.
 enum class ErrorCode {
@@ -193,5 +269,53 @@ class [[nodiscard]] Result<void> : private Result<std::monostate> {
     return std::forward<F>(next)();
   }
 };
+
+/// `message` is a sentence for people: where, what was expected, what was found. `file` and `offset`, in
+/// bytes, are the place that it names, as in an Error; none if the problem has no place in a file. `advice`
+/// is an Error's too.
+struct Finding {
+  std::string message;
+  std::optional<std::string> file;
+  std::optional<std::uint64_t> offset;
+  Advice advice;
+
+  /// A finding without a place, or one at the place of an error.
+  Finding(std::string words) : message(std::move(words)) {}  // NOLINT: converts on purpose
+  Finding(Error error)                                       // NOLINT: converts on purpose
+      : message(std::move(error.message)),
+        file(std::move(error.file)),
+        offset(error.offset),
+        advice(std::move(error.advice)) {}
+};
+
+/// Returns the message with the advice, in the words of the library or of another interface.
+[[nodiscard]] inline std::string full_message(const Finding& finding, TermWords words = library_words) {
+  return full_message(finding.message, finding.advice, words);
+}
+
+/// A function that is told of a problem with which work goes on.
+using Warn = std::function<void(const Finding&)>;
+
+/// All that a check has found.
+struct Findings {
+  std::vector<Finding> errors;    // the file is damaged, or running it would fail or do harm
+  std::vector<Finding> warnings;  // the file works, but maybe not as intended
+  /// The number of operators that a program calls and that etstream does not know: custom ones, those of
+  /// backends and of later releases. Their arguments are not checked. The runtime needs a kernel registered
+  /// for each.
+  std::uint64_t unknown_operators = 0;
+  /// The different names of the first 100 of these, in order.
+  std::vector<std::string> unknown_operator_names = {};
+
+  /// Returns whether there is no error; there may be warnings.
+  [[nodiscard]] bool ok() const noexcept { return errors.empty(); }
+};
+
+/// Refuses a file in which verify() has found errors. Error: kCorrupt, with the first three of them and the
+/// number of the others.
+[[nodiscard]] ETSTREAM_EXPORT Result<void> require_sound(const std::string& file, const Findings& findings);
+
+/// The XXH3-128 of bytes, in its canonical byte order, which is big-endian.
+using ContentHash = std::array<std::byte, 16>;
 
 }  // namespace etstream

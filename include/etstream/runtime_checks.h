@@ -10,8 +10,6 @@
 //   for (const etstream::Finding& error : findings.errors) std::puts(full_message(error).c_str());
 #pragma once
 
-#include "etstream/export.h"
-#include "etstream/findings.h"
 #include "etstream/program.h"
 #include "etstream/result.h"
 

@@ -16,12 +16,8 @@
 #include <string>
 
 #include "etstream/byte_source.h"
-#include "etstream/export.h"
-#include "etstream/file_plan.h"
-#include "etstream/findings.h"
 #include "etstream/result.h"
 #include "etstream/sink.h"
-#include "etstream/write.h"
 
 namespace etstream {
 

@@ -11,9 +11,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/bundled_program.h"
-#include "etstream/bundled_program_file.h"
-#include "etstream/case_files.h"
-#include "etstream/program_changes.h"
+#include "etstream/program_plan.h"
 
 namespace etstream::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "cli/output.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/program_metadata.h"
+#include "etstream/program.h"
 #include "etstream/version.h"
 
 namespace etstream::cli {

@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
-#include "etstream/key_names.h"
+#include "etstream/program_weights.h"
 #include "etstream/result.h"
-#include "etstream/writer_version.h"
+#include "etstream/sink.h"
 #include "present/print.h"
 
 namespace CLI {

@@ -18,10 +18,8 @@
 #include "core/base/try.h"
 #include "etstream/embedded_file.h"
 #include "etstream/fat_container.h"
-#include "etstream/fat_container_file.h"
 #include "etstream/file_kind.h"
 #include "etstream/native_package.h"
-#include "etstream/native_package_file.h"
 #include "present/json.h"
 #include "present/print.h"
 

@@ -9,9 +9,8 @@
 #include "cli/output.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/bundled_program_file.h"
-#include "etstream/case_files.h"
-#include "etstream/file_contents.h"
+#include "etstream/bundled_program.h"
+#include "etstream/inspect.h"
 #include "present/json.h"
 #include "present/print.h"
 

@@ -17,9 +17,8 @@
 #include "cli/output.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/exact_json.h"
+#include "etstream/byte_source.h"
 #include "etstream/flatbuffer_text.h"
-#include "etstream/input_record.h"
 #include "etstream/packed_file.h"
 
 namespace etstream::cli {

@@ -18,7 +18,7 @@
 #include "cli/terminal.h"
 #include "cli/words.h"
 #include "core/base/text.h"
-#include "etstream/input_record.h"
+#include "etstream/byte_source.h"
 #include "etstream/packed_file.h"
 #include "present/print.h"
 

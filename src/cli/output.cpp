@@ -13,10 +13,10 @@
 #include "cli/words.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/input_record.h"
+#include "etstream/byte_source.h"
 #include "etstream/packed_file.h"
 #include "etstream/sink.h"
-#include "etstream/tensor_data_shards.h"
+#include "etstream/tensor_data.h"
 #include "etstream/write_files.h"
 #include "present/print.h"
 

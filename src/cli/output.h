@@ -14,12 +14,9 @@
 #include <vector>
 
 #include "cli/command_line.h"
-#include "etstream/file_plan.h"
-#include "etstream/findings.h"
 #include "etstream/result.h"
 #include "etstream/sink.h"
 #include "etstream/tensor_data.h"
-#include "etstream/write.h"
 #include "present/json.h"
 
 namespace etstream::cli {

@@ -13,11 +13,7 @@
 #include "core/base/try.h"
 #include "etstream/checkpoint.h"
 #include "etstream/file_kind.h"
-#include "etstream/findings.h"
-#include "etstream/llama_parameters.h"
-#include "etstream/rename_rules.h"
-#include "etstream/safetensors.h"
-#include "etstream/torch_file.h"
+#include "etstream/result.h"
 #include "present/json.h"
 #include "present/print.h"
 

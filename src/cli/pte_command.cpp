@@ -14,9 +14,8 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/checkpoint.h"
-#include "etstream/findings.h"
-#include "etstream/program_changes.h"
-#include "etstream/program_input.h"
+#include "etstream/program_plan.h"
+#include "etstream/result.h"
 #include "present/print.h"
 
 namespace etstream::cli {

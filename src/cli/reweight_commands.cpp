@@ -14,9 +14,8 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/checkpoint.h"
-#include "etstream/program_with_weights.h"
+#include "etstream/program_weights.h"
 #include "etstream/reweight.h"
-#include "etstream/weight_origins.h"
 #include "present/print.h"
 #include "present/reports.h"
 

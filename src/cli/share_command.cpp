@@ -12,7 +12,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/packed_file.h"
-#include "etstream/program_sharing.h"
+#include "etstream/program_weights.h"
 #include "present/print.h"
 #include "present/reports.h"
 

@@ -19,7 +19,6 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/diff.h"
-#include "etstream/output_files.h"
 #include "etstream/verify.h"
 #include "present/print.h"
 #include "present/reports.h"

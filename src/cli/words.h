@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "etstream/advice.h"
+#include "etstream/result.h"
 
 namespace etstream::cli {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/base_match.h"
+#include "etstream/diff.h"
 
 #include <algorithm>
 #include <array>
@@ -21,8 +21,7 @@
 #include "core/base/try.h"
 #include "core/io/read_pieces.h"
 #include "etstream/byte_source.h"
-#include "etstream/content_hash.h"
-#include "etstream/file_contents.h"
+#include "etstream/inspect.h"
 #include "etstream/packed_file.h"
 #include "etstream/result.h"
 #include "files/pieces.h"

@@ -14,7 +14,6 @@
 #include "core/io/read_pieces.h"
 #include "etstream/inspect.h"
 #include "etstream/program.h"
-#include "etstream/program_graph.h"
 #include "etstream/result.h"
 #include "formats/pte/backends/backend_payload.h"
 #include "formats/pte/program_model.h"

@@ -10,9 +10,9 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/layout/file_plan.h"
-#include "etstream/memory_alignment.h"
+#include "etstream/inspect.h"
 #include "etstream/packed_file.h"
-#include "formats/elf/object_file.h"
+#include "files/object_file.h"
 
 namespace etstream {
 namespace {

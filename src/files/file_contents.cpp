@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/file_contents.h"
+#include "etstream/inspect.h"
 
 #include <algorithm>
 #include <array>
@@ -16,9 +16,6 @@
 #include "core/io/file_budget.h"
 #include "core/io/read_pieces.h"
 #include "core/layout/same_bytes.h"
-#include "etstream/coded_size.h"
-#include "etstream/duplicates.h"
-#include "etstream/inspect.h"
 #include "files/pieces.h"
 
 namespace etstream {

@@ -15,7 +15,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/packed_file.h"
-#include "etstream/program_metadata.h"
+#include "etstream/program.h"
 #include "files/pieces.h"
 #include "formats/checkpoint/weight_sets.h"
 #include "formats/pte/backends/backend_payload.h"

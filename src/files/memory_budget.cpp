@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/memory_budget.h"
+#include "etstream/inspect.h"
 
 #include <algorithm>
 #include <array>
@@ -10,9 +10,8 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/file_budget.h"
-#include "etstream/bundled_program_file.h"
+#include "etstream/bundled_program.h"
 #include "etstream/file_kind.h"
-#include "etstream/memory_alignment.h"
 #include "files/pieces.h"
 #include "formats/pte/backends/backend_payload.h"
 #include "formats/pte/program_model.h"

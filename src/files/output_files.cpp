@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/output_files.h"
+#include "etstream/verify.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -13,8 +13,8 @@
 #include "core/base/findings.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/bundled_program_file.h"
-#include "etstream/tensor_layout.h"
+#include "etstream/bundled_program.h"
+#include "etstream/tensor.h"
 #include "files/output_names.h"
 #include "files/runs/output_run.h"
 #include "formats/bpte/case_files.h"

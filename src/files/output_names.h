@@ -10,7 +10,7 @@
 
 namespace etstream {
 
-/// The name of a file with an output, as output_files.h lists them.
+/// The name of a file with an output, as verify.h lists them.
 struct OutputName {
   std::uint64_t output = 0;
   std::optional<std::uint64_t> test_case = std::nullopt;

@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "core/base/try.h"
-#include "etstream/disk_limit.h"
+#include "etstream/byte_source.h"
 #include "etstream/file_kind.h"
-#include "etstream/input_record.h"
-#include "etstream/output_places.h"
+#include "etstream/sink.h"
 
 namespace etstream {
 namespace {

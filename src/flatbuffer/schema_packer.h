@@ -12,8 +12,8 @@
 
 #include "core/layout/backward_builder.h"
 #include "etstream/byte_source.h"
-#include "etstream/file_plan.h"
 #include "etstream/result.h"
+#include "etstream/sink.h"
 #include "flatbuffer/schema.h"
 
 namespace etstream {

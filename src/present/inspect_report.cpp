@@ -11,7 +11,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/checkpoint.h"
-#include "etstream/coded_size.h"
+#include "etstream/inspect.h"
 #include "etstream/verify.h"
 #include "pages_generated.h"
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/base/text.h"
-#include "etstream/writer_version.h"
+#include "etstream/sink.h"
 #include "present/json.h"
 #include "python/errors.h"
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "etstream/checkpoint.h"
-#include "etstream/file_plan.h"
 #include "etstream/result.h"
+#include "etstream/sink.h"
 #include "etstream/tensor_data.h"
 
 namespace etstream::python {

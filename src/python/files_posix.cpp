@@ -19,7 +19,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/descriptor_posix.h"
-#include "etstream/input_record.h"
+#include "etstream/byte_source.h"
 #include "files/runs/unnamed_file_posix.h"
 #include "python/bindings.h"
 #include "python/errors.h"

@@ -11,7 +11,6 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/exact_json.h"
 #include "etstream/flatbuffer_text.h"
 #include "python/bindings.h"
 #include "python/errors.h"

@@ -18,8 +18,8 @@
 #include <string>
 #include <tuple>
 
-#include "etstream/out_of_core.h"
 #include "etstream/packed_file.h"
+#include "etstream/profile.h"
 #include "etstream/version.h"
 #include "present/print.h"
 #include "python/bindings.h"

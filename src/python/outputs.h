@@ -11,7 +11,6 @@
 
 #include "etstream/byte_source.h"
 #include "etstream/sink.h"
-#include "etstream/write.h"
 #include "python/bindings.h"
 
 namespace etstream::python {

@@ -12,7 +12,6 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/output_files.h"
 #include "etstream/verify.h"
 #include "present/reports.h"
 #include "python/bindings.h"

@@ -15,7 +15,7 @@
 #include "core/base/checked.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/input_record.h"
+#include "etstream/byte_source.h"
 #include "etstream/packed_file.h"
 #include "python/bindings.h"
 #include "python/errors.h"

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "etstream/tensor_layout.h"
+#include "etstream/tensor.h"
 
 namespace etstream {
 

@@ -13,10 +13,8 @@
 
 #include "core/base/try.h"
 #include "core/io/file_budget.h"
-#include "etstream/export.h"
-#include "etstream/findings.h"
 #include "etstream/result.h"
-#include "etstream/scalar_type.h"
+#include "etstream/tensor.h"
 #include "formats/pte/program_model.h"
 #include "runtime_checks/operator_signatures.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/base/findings.h"
-#include "etstream/scalar_type.h"
+#include "etstream/tensor.h"
 
 namespace etstream {
 namespace {

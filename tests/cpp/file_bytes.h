@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
-#include "etstream/findings.h"
+#include "etstream/result.h"
+#include "etstream/sink.h"
 #include "etstream/verify.h"
-#include "etstream/write.h"
 #include "test_files.h"
 #include "test_paths.h"
 #include "test_sources.h"

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "etstream/bundled_program.h"
-#include "etstream/case_files.h"
 #include "test_paths.h"
 
 namespace etstream {

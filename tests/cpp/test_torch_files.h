@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "etstream/write.h"
+#include "etstream/sink.h"
 #include "formats/zip/zip.h"
 #include "test_sources.h"
 #include "test_tensor_files.h"

@@ -8,7 +8,6 @@
 
 #include "core/base/text.h"
 #include "etstream/sink.h"
-#include "etstream/write.h"
 
 namespace etstream::testing {
 

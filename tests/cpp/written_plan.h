@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "etstream/file_plan.h"
+#include "etstream/sink.h"
 
 namespace etstream::testing {
 

@@ -7,8 +7,7 @@
 
 #include <string>
 
-#include "etstream/bundled_program_file.h"
-#include "etstream/case_files.h"
+#include "etstream/bundled_program.h"
 #include "test_files.h"
 #include "test_paths.h"
 

@@ -3,7 +3,7 @@
 // Compares memory budgets with what ExecuTorch's runtime takes from pools of exactly these sizes. The
 // programs are that of examples/ and, where ETSTREAM_BUDGET_PROGRAMS is set, those of the folder that it
 // names; NAME.ptd has the weights that NAME.pte lacks.
-#include "etstream/memory_budget.h"
+#include "etstream/inspect.h"
 
 #include <doctest/doctest.h>
 #include <executorch/extension/flat_tensor/flat_tensor_data_map.h>
@@ -25,9 +25,9 @@
 #include <string>
 #include <vector>
 
-#include "etstream/bundled_program_file.h"
+#include "etstream/bundled_program.h"
 #include "etstream/executorch/program_loader.h"
-#include "etstream/program_graph.h"
+#include "etstream/program.h"
 #include "example_bundle.h"
 #include "random_program.h"
 #include "seeded_random.h"

@@ -12,11 +12,10 @@
 #include <vector>
 
 #include "etstream/executorch/program_loader.h"
-#include "etstream/file_plan.h"
 #include "etstream/packed_file.h"
 #include "etstream/program.h"
-#include "etstream/program_changes.h"
-#include "etstream/write.h"
+#include "etstream/program_plan.h"
+#include "etstream/sink.h"
 #include "example_bundle.h"
 #include "test_errors.h"
 #include "test_sources.h"

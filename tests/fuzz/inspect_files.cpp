@@ -7,9 +7,7 @@
 #include <span>
 
 #include "etstream/diff.h"
-#include "etstream/duplicates.h"
 #include "etstream/inspect.h"
-#include "etstream/memory_budget.h"
 #include "require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -6,9 +6,9 @@
 #include <span>
 
 #include "bundled_program_generated.h"
-#include "etstream/bundled_program_file.h"
+#include "etstream/bundled_program.h"
 #include "etstream/program.h"
-#include "etstream/tensor_data_file.h"
+#include "etstream/tensor_data.h"
 #include "flat_tensor_generated.h"
 #include "program_generated.h"
 #include "require.h"

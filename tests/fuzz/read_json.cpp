@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "etstream/write.h"
+#include "etstream/sink.h"
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/json/json_value_reader.h"
 #include "flatbuffer/json/json_writer.h"

@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "etstream/checkpoint.h"
-#include "etstream/torch_file.h"
+#include "etstream/sink.h"
 #include "etstream/verify.h"
-#include "etstream/write.h"
 #include "formats/torch/torch_file.h"
 #include "require.h"
 

@@ -14,8 +14,7 @@
 #include "etstream/program.h"
 #include "etstream/program_weights.h"
 #include "etstream/reweight.h"
-#include "etstream/weight_origins.h"
-#include "etstream/write.h"
+#include "etstream/sink.h"
 #include "formats/safetensors/safetensors.h"
 #include "require.h"
 

@@ -9,13 +9,11 @@
 #include <vector>
 
 #include "etstream/diff.h"
-#include "etstream/program_changes.h"
 #include "etstream/program_plan.h"
 #include "etstream/program_weights.h"
-#include "etstream/shared_weights.h"
-#include "etstream/tensor_data_file.h"
+#include "etstream/sink.h"
+#include "etstream/tensor_data.h"
 #include "etstream/verify.h"
-#include "etstream/write.h"
 #include "require.h"
 
 namespace {

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <span>
 
-#include "etstream/bundled_program_file.h"
+#include "etstream/bundled_program.h"
 #include "etstream/inspect.h"
-#include "etstream/tensor_data_file.h"
+#include "etstream/tensor_data.h"
 #include "etstream/verify.h"
 #include "require.h"
 

@@ -14,7 +14,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "etstream/profiled_phase.h"
+#include "etstream/profile.h"
 
 namespace {
 

@@ -48,7 +48,7 @@ BLOCKS = {
     "docs/installing.md: mkdir /sys/fs/cgroup/small": "takes root, and changes the system; tests/readme/systemd_run.py makes"
     " such groups",
     'docs/library.md: #include "etstream/inspect.h"': HEADERS,
-    'docs/library.md: #include "etstream/write.h"': HEADERS,
+    'docs/library.md: #include "etstream/sink.h"': HEADERS,
     "docs/library.md: find_package(etstream ": BUILD_BLOCKS,
     "docs/library.md: include(FetchContent)": BUILD_BLOCKS,
     "docs/library.md: c++ -std=c++20 app.cpp ": BUILD_BLOCKS,

@@ -3,8 +3,8 @@
 
     python3 check_includes.py ROOT
 
-A public header belongs to the folder that has a source file of the same name, or else to the one that OWNERS gives.
-It names no third-party and no operating-system header. Operating-system headers are named only in files called
+A public header belongs to the folder that HEADERS gives: the first that includes it. It names no third-party and no
+operating-system header. Operating-system headers are named only in files called
 *_posix.*, *_linux.* or *_apple.*. The folders in OUTSIDE use the library by its public headers, and include the private
 ones that match what OUTSIDE lists. ExecuTorch's headers are named in src/executorch and in its public headers,
 include/etstream/executorch, alone. No file has a map or set that hashes: who makes a file could give all its keys one
@@ -19,9 +19,9 @@ from pathlib import Path
 FOLDERS = """
     core/base core/packed core/io core/layout
     flatbuffer flatbuffer/json
-    formats/tensor formats/segments formats/safetensors formats/gguf formats/ptd
+    formats/tensor formats/segments formats/ptd formats/safetensors formats/gguf
     formats/pte formats/pte/backends formats/pte/rewrite
-    formats/elf formats/fat formats/bpte formats/zip formats/ptn formats/torch
+    formats/fat formats/bpte formats/zip formats/ptn formats/torch
     formats/checkpoint formats/checkpoint/rename
     runtime_checks
     memory/process memory/heap memory/profile
@@ -46,37 +46,31 @@ OUTSIDE = {
     " formats/pte/rewrite/program_description.h memory/heap/in_process_linux.h",
     "executorch": "core/base/*",
 }
-OWNERS = {
-    "advice": "core/base",
-    "content_hash": "core/base",
-    "export": "core/base",
-    "input_record": "core/io",
-    "disk_limit": "core/layout",
+HEADERS = {
     "result": "core/base",
     "version": "core/base",
-    "exact_json": "flatbuffer/json",
-    "checkpoint_tensor": "formats/tensor",
-    "dim_order": "formats/tensor",
-    "scalar_type": "formats/tensor",
-    "tensor_layout": "formats/tensor",
-    "segment_info": "formats/segments",
-    "tensor_data_file": "formats/ptd",
-    "tensor_data_shards": "formats/ptd",
-    "program_metadata": "formats/pte",
-    "program_schema": "formats/pte",
-    "delegate_payloads": "formats/pte/backends",
-    "program_input": "formats/pte/rewrite",
-    "object_target": "formats/elf",
-    "fat_container_file": "formats/fat",
-    "native_package_file": "formats/ptn",
-    "coded_size": "files",
-    "duplicates": "files",
-    "key_names": "files",
-    "memory_alignment": "files",
-    "program_sharing": "files",
-    "program_with_weights": "files",
-    "weight_origins": "files/origins",
-    "command_end": "memory/process",
+    "byte_source": "core/io",
+    "packed_file": "core/io",
+    "sink": "core/io",
+    "flatbuffer_text": "flatbuffer/json",
+    "tensor": "formats/tensor",
+    "file_kind": "formats/segments",
+    "tensor_data": "formats/ptd",
+    "checkpoint": "formats/safetensors",
+    "program": "formats/pte",
+    "program_plan": "formats/pte/rewrite",
+    "embedded_file": "files",
+    "fat_container": "formats/fat",
+    "bundled_program": "formats/bpte",
+    "native_package": "formats/ptn",
+    "runtime_checks": "runtime_checks",
+    "profile": "memory/process",
+    "verify": "files/runs",
+    "diff": "files",
+    "inspect": "files",
+    "program_weights": "files",
+    "write_files": "files",
+    "reweight": "files/origins",
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -90,22 +84,15 @@ COMPONENT = re.compile(r"^etstream_component\((\S+)((?:\$\{\w+\}|[^)$])*)\)", re
 HASHED = re.compile(r"\bunordered_(multi)?(map|set)\b")
 
 
-def owner_of(root: Path, header: str) -> str | None:
+def owner_of(header: str) -> str | None:
     """Returns the folder that a public header ("etstream/sink.h") belongs to."""
-    if Path(header).parent.name == "executorch":
-        return "executorch"
-    stem = Path(header).stem
-    if stem in OWNERS:
-        return OWNERS[stem]
-    stems = [stem, *(stem + system for system in SYSTEM_FILES)]
-    owners = {f for f in FOLDERS if f not in OUTSIDE for s in stems if (root / "src" / f / f"{s}.cpp").exists()}
-    return owners.pop() if len(owners) == 1 else None
+    return "executorch" if Path(header).parent.name == "executorch" else HEADERS.get(Path(header).stem)
 
 
-def folder_of(root: Path, relative: Path) -> str | None:
+def folder_of(relative: Path) -> str | None:
     """Returns the folder of src/ that a file, of src/ or of include/, belongs to."""
     if relative.parts[0] == "include":
-        return owner_of(root, str(relative))
+        return owner_of(str(relative))
     return relative.parent.relative_to("src").as_posix()
 
 
@@ -122,9 +109,9 @@ def check_file(root: Path, path: Path) -> list[str]:
     """Returns a line for each error in the includes of one file."""
     relative = path.relative_to(root)
     public = relative.parts[0] == "include"
-    folder = folder_of(root, relative)
+    folder = folder_of(relative)
     if folder is None:
-        return [f"{relative}: no folder, or more than one, has its source; see OWNERS"]
+        return [f"{relative}: HEADERS gives it no folder"]
     if folder not in FOLDERS:
         return [f"{relative}: FOLDERS has no src/{folder}"]
     included = " ".join(COMPONENTS.get(component_of(folder), FOLDERS))
@@ -145,7 +132,7 @@ def check_file(root: Path, path: Path) -> list[str]:
         if "/" not in name:
             continue  # generated
         is_public = name.startswith("etstream/")
-        target = owner_of(root, name) if is_public else str(Path(name).parent)
+        target = owner_of(name) if is_public else str(Path(name).parent)
         if public and not is_public:
             problems.append(f'{relative}: a public header includes "{name}", which is not public')
         if target == folder:
@@ -166,7 +153,7 @@ def check_components(root: Path) -> list[str]:
         others = [word for word in body.split() if component_of(word) not in ("", name)]
         problems += [f"src/CMakeLists.txt: {folder} is no part of {name}" for folder in others]
     for header in sorted(path.name for path in (root / "include/etstream").glob("*.h")):
-        name = component_of(owner_of(root, f"etstream/{header}") or "")
+        name = component_of(owner_of(f"etstream/{header}") or "")
         if listed.pop(header, "etstream") != name:
             problems.append(f"src/CMakeLists.txt: {header} is a header of {name}")
     return problems + [f"src/CMakeLists.txt: there is no {header}" for header in listed]
@@ -175,8 +162,10 @@ def check_components(root: Path) -> list[str]:
 def check_lists(root: Path, files: list[Path]) -> list[str]:
     """Returns the errors in the lists: folders that are not there, and private headers that nothing needs."""
     problems = [f"FOLDERS: there is no src/{f}" for f in FOLDERS if not (root / "src" / f).is_dir()]
+    headers = {path.stem for path in files if path.parent == root / "include/etstream"}
+    problems += [f"HEADERS: there is no {header}.h" for header in HEADERS if header not in headers | {"version"}]
     for folder, patterns in OUTSIDE.items():
-        texts = [path.read_text(encoding="utf-8") for path in files if folder_of(root, path.relative_to(root)) == folder]
+        texts = [path.read_text(encoding="utf-8") for path in files if folder_of(path.relative_to(root)) == folder]
         included = {name for text in texts for _, name in INCLUDE.findall(text)}
         unused = [p for p in patterns.split() if not fnmatch.filter(included, p)]
         problems += [f"OUTSIDE: src/{folder} includes no {p}" for p in unused]

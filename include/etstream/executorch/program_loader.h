@@ -16,9 +16,8 @@
 
 #include <memory>
 
-#include "etstream/bundled_program_file.h"
+#include "etstream/bundled_program.h"
 #include "etstream/byte_source.h"
-#include "etstream/export.h"
 #include "etstream/result.h"
 
 namespace etstream {

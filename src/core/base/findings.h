@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/base/try.h"
-#include "etstream/findings.h"
 #include "etstream/result.h"
 
 namespace etstream {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "core/base/text.h"
-#include "etstream/content_hash.h"
+#include "etstream/result.h"
 
 namespace etstream {
 

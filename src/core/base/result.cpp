@@ -5,8 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "etstream/advice.h"
-
 namespace etstream {
 
 void ResultBase::move_error(Error* to, Error&& from) noexcept { std::construct_at(to, std::move(from)); }

@@ -21,7 +21,7 @@
 #include "core/io/file_calls_posix.h"
 #include "core/io/temporary_posix.h"
 #include "core/io/transfer.h"
-#include "etstream/input_record.h"
+#include "etstream/byte_source.h"
 #include "etstream/packed_file.h"
 #include "etstream/sink.h"
 

@@ -15,7 +15,6 @@
 #include "core/io/descriptor_posix.h"
 #include "core/io/file_calls_posix.h"
 #include "etstream/byte_source.h"
-#include "etstream/input_record.h"
 #include "etstream/packed_file.h"
 
 namespace etstream {

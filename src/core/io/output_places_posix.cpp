@@ -2,7 +2,7 @@
 //
 // The files that a command reads, and the places that it writes to: neither may be the other, nor one place
 // two.
-#include "etstream/output_places.h"
+#include "etstream/sink.h"
 
 #include <sys/stat.h>
 
@@ -14,7 +14,7 @@
 #include "core/base/try.h"
 #include "core/io/file_calls_posix.h"
 #include "core/io/temporary_posix.h"
-#include "etstream/input_record.h"
+#include "etstream/byte_source.h"
 
 namespace etstream {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/base/text.h"
 #include "core/io/transfer.h"
-#include "etstream/input_record.h"
+#include "etstream/byte_source.h"
 
 namespace etstream {
 namespace {

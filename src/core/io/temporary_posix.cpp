@@ -25,7 +25,7 @@
 #include "core/base/try.h"
 #include "core/io/descriptor_posix.h"
 #include "core/io/file_calls_posix.h"
-#include "etstream/input_record.h"
+#include "etstream/byte_source.h"
 
 namespace etstream {
 namespace {

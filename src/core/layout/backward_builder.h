@@ -23,9 +23,8 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
-#include "etstream/file_plan.h"
 #include "etstream/result.h"
-#include "etstream/writer_version.h"
+#include "etstream/sink.h"
 
 namespace etstream {
 

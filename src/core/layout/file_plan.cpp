@@ -16,8 +16,7 @@
 #include "core/io/derived_storage.h"
 #include "core/io/file_budget.h"
 #include "core/io/transfer.h"
-#include "etstream/disk_limit.h"
-#include "etstream/file_plan.h"
+#include "etstream/sink.h"
 
 namespace etstream {
 namespace {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "etstream/file_plan.h"
 #include "etstream/result.h"
+#include "etstream/sink.h"
 
 namespace etstream {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/hashes.h"
-#include "etstream/file_plan.h"
+#include "etstream/sink.h"
 
 namespace etstream {
 

@@ -11,9 +11,8 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
-#include "etstream/content_hash.h"
-#include "etstream/file_plan.h"
 #include "etstream/result.h"
+#include "etstream/sink.h"
 
 namespace etstream {
 

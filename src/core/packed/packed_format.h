@@ -10,7 +10,7 @@
 #include <limits>
 #include <span>
 
-#include "etstream/content_hash.h"
+#include "etstream/result.h"
 
 namespace etstream::packed {
 

@@ -21,7 +21,7 @@
 #include "core/io/read_pieces.h"
 #include "core/layout/same_bytes.h"
 #include "etstream/program_weights.h"
-#include "etstream/weight_origins.h"
+#include "etstream/reweight.h"
 #include "files/origins/origin_search.h"
 #include "files/origins/weight_free.h"
 #include "formats/checkpoint/checkpoint_folder.h"

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "etstream/checkpoint_tensor.h"
 #include "etstream/program.h"
 #include "etstream/result.h"
-#include "etstream/tensor_data_file.h"
-#include "etstream/weight_origins.h"
+#include "etstream/reweight.h"
+#include "etstream/tensor.h"
+#include "etstream/tensor_data.h"
 #include "files/origins/origin_search.h"
 #include "files/origins/weight_payloads.h"
 #include "files/origins/weight_steps.h"

@@ -16,9 +16,8 @@
 #include <vector>
 
 #include "core/io/file_budget.h"
-#include "etstream/checkpoint_tensor.h"
 #include "etstream/result.h"
-#include "etstream/scalar_type.h"
+#include "etstream/tensor.h"
 #include "files/origins/weight_payloads.h"
 #include "files/origins/weight_steps.h"
 #include "formats/tensor/batch_norm.h"

@@ -14,7 +14,7 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/scalar_type.h"
+#include "etstream/tensor.h"
 #include "formats/tensor/converted_floats.h"
 
 namespace etstream {

@@ -7,7 +7,7 @@
 
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
-#include "etstream/tensor_layout.h"
+#include "etstream/tensor.h"
 
 namespace etstream {
 

@@ -13,8 +13,8 @@
 #include "etstream/byte_source.h"
 #include "etstream/program.h"
 #include "etstream/result.h"
-#include "etstream/tensor_data_file.h"
-#include "etstream/tensor_layout.h"
+#include "etstream/tensor.h"
+#include "etstream/tensor_data.h"
 #include "formats/pte/backends/backend_payload.h"
 
 namespace etstream {

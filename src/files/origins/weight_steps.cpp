@@ -11,7 +11,7 @@
 #include "core/base/match.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/dim_order.h"
+#include "etstream/tensor.h"
 #include "formats/checkpoint/rename/rename_rules.h"
 #include "formats/tensor/batch_norm.h"
 #include "formats/tensor/converted_floats.h"

@@ -12,9 +12,8 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
-#include "etstream/checkpoint_tensor.h"
 #include "etstream/result.h"
-#include "etstream/scalar_type.h"
+#include "etstream/tensor.h"
 #include "formats/tensor/scaled_floats.h"
 
 namespace etstream {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/method_runs.h"
+#include "etstream/verify.h"
 
 #include <algorithm>
 #include <exception>
@@ -9,8 +9,8 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/bundled_program_file.h"
-#include "etstream/program_graph.h"
+#include "etstream/bundled_program.h"
+#include "etstream/program.h"
 #include "files/runs/line_process_posix.h"
 #include "files/runs/run_task.h"
 #include "files/runs/unnamed_file_posix.h"

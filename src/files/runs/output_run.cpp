@@ -8,8 +8,8 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/dim_order.h"
-#include "etstream/method_runs.h"
+#include "etstream/tensor.h"
+#include "etstream/verify.h"
 
 namespace etstream {
 namespace {

@@ -5,10 +5,9 @@
 
 #include <string>
 
-#include "etstream/compare.h"
-#include "etstream/method_runs.h"
 #include "etstream/result.h"
 #include "etstream/tensor.h"
+#include "etstream/verify.h"
 
 namespace etstream {
 

@@ -10,9 +10,9 @@
 
 #include "etstream/bundled_program.h"
 #include "etstream/byte_source.h"
-#include "etstream/method_runs.h"
 #include "etstream/program.h"
 #include "etstream/result.h"
+#include "etstream/verify.h"
 
 namespace etstream {
 

@@ -15,9 +15,7 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/file_plan.h"
 #include "etstream/sink.h"
-#include "etstream/write.h"
 
 namespace etstream {
 namespace {

@@ -21,7 +21,6 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/layout/backward_builder.h"
-#include "etstream/exact_json.h"
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/flatbuffer_view.h"
 #include "flatbuffer/json/json_value_reader.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "etstream/result.h"
-#include "etstream/writer_version.h"
+#include "etstream/sink.h"
 #include "flatbuffer/schema.h"
 #include "flatbuffer/schema_packer.h"
 #include "flatbuffer/struct_reader.h"

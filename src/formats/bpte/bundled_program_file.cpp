@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/bundled_program_file.h"
+#include "etstream/bundled_program.h"
 
 #include <algorithm>
 #include <array>

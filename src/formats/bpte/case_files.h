@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "etstream/bundled_program_file.h"
+#include "etstream/bundled_program.h"
 
 namespace etstream {
 

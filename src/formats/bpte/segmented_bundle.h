@@ -14,10 +14,8 @@
 
 #include "etstream/bundled_program.h"
 #include "etstream/byte_source.h"
-#include "etstream/content_hash.h"
-#include "etstream/file_plan.h"
-#include "etstream/findings.h"
 #include "etstream/result.h"
+#include "etstream/sink.h"
 #include "flatbuffer/schema.h"
 #include "flatbuffer/table_reader.h"
 #include "formats/segments/data_segments.h"

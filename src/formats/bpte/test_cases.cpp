@@ -10,7 +10,7 @@
 #include "core/base/findings.h"
 #include "core/base/match.h"
 #include "core/base/text.h"
-#include "etstream/dim_order.h"
+#include "etstream/tensor.h"
 #include "formats/tensor/dimensions.h"
 
 namespace etstream {

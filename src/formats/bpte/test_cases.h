@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "etstream/bundled_program.h"
-#include "etstream/findings.h"
 #include "etstream/program.h"
 #include "etstream/result.h"
 

@@ -3,7 +3,7 @@
 // The fields that ExecuTorch's ModelArgs (examples/models/llama/model_args.py of 1.5.1) take from
 // params.json, and the numbers its Transformer has fixed (rope.py: low_freq_factor 1, an original context of
 // 8192).
-#include "etstream/llama_parameters.h"
+#include "etstream/checkpoint.h"
 
 #include <algorithm>
 #include <array>

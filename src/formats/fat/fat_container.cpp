@@ -17,7 +17,6 @@
 #include "core/io/read_pieces.h"
 #include "core/layout/file_plan.h"
 #include "core/layout/same_bytes.h"
-#include "etstream/fat_container_file.h"
 #include "formats/segments/file_kind.h"
 
 namespace etstream {

@@ -16,8 +16,6 @@
 #include "core/base/try.h"
 #include "core/layout/file_plan.h"
 #include "etstream/packed_file.h"
-#include "etstream/tensor_data_file.h"
-#include "etstream/tensor_data_shards.h"
 #include "flat_tensor_bfbs_generated.h"
 #include "flat_tensor_fields_generated.h"
 #include "flatbuffer/flatbuffer_verifier.h"

@@ -11,8 +11,6 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/file_budget.h"
-#include "etstream/program_metadata.h"
-#include "etstream/program_schema.h"
 #include "flatbuffer/schema.h"
 #include "formats/pte/program_model.h"
 #include "formats/pte/program_views.h"

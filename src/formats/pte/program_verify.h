@@ -3,7 +3,6 @@
 // A check whether ExecuTorch loads a program at all.
 #pragma once
 
-#include "etstream/findings.h"
 #include "etstream/program.h"
 #include "etstream/result.h"
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
-#include "etstream/checkpoint_tensor.h"
 #include "etstream/result.h"
+#include "etstream/tensor.h"
 
 namespace etstream {
 

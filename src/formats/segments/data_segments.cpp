@@ -10,7 +10,6 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/read_pieces.h"
-#include "etstream/scalar_type.h"
 #include "etstream/tensor.h"
 #include "formats/tensor/dimensions.h"
 

@@ -14,10 +14,9 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
-#include "etstream/findings.h"
+#include "etstream/file_kind.h"
 #include "etstream/result.h"
-#include "etstream/segment_info.h"
-#include "etstream/tensor_layout.h"
+#include "etstream/tensor.h"
 #include "flatbuffer/flatbuffer_verifier.h"
 #include "flatbuffer/table_reader.h"
 

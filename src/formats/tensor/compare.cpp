@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/compare.h"
+#include "etstream/tensor.h"
 
 #include <algorithm>
 #include <array>
@@ -12,8 +12,6 @@
 #include "core/base/match.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/dim_order.h"
-#include "etstream/tensor_layout.h"
 #include "formats/tensor/converted_floats.h"
 #include "formats/tensor/dimensions.h"
 

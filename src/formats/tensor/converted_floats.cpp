@@ -12,7 +12,6 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/derived_storage.h"
-#include "formats/tensor/converted_floats.h"
 
 namespace etstream {
 namespace {

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "etstream/tensor.h"
-#include "etstream/tensor_layout.h"
 
 namespace etstream {
 

@@ -11,7 +11,7 @@
 
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/dim_order.h"
+#include "etstream/tensor.h"
 
 namespace etstream {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "etstream/byte_source.h"
 #include "etstream/result.h"
-#include "etstream/scalar_type.h"
+#include "etstream/tensor.h"
 
 namespace etstream {
 

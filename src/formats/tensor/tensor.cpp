@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/scalar_type.h"
+#include "etstream/tensor.h"
 
 #include <algorithm>
 #include <array>
@@ -9,9 +9,6 @@
 #include "core/base/checked.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/dim_order.h"
-#include "etstream/tensor.h"
-#include "etstream/tensor_layout.h"
 #include "formats/tensor/dimensions.h"
 #include "formats/tensor/strided_source.h"
 

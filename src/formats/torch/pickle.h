@@ -18,7 +18,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/result.h"
-#include "etstream/scalar_type.h"
+#include "etstream/tensor.h"
 
 namespace etstream {
 

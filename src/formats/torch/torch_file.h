@@ -12,9 +12,8 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
-#include "etstream/checkpoint_tensor.h"
-#include "etstream/findings.h"
 #include "etstream/result.h"
+#include "etstream/tensor.h"
 #include "formats/torch/pickle.h"
 
 namespace etstream {

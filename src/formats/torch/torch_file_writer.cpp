@@ -13,7 +13,7 @@
 #include "core/base/names.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
-#include "etstream/torch_file.h"
+#include "etstream/checkpoint.h"
 #include "formats/tensor/dimensions.h"
 #include "formats/torch/pickle.h"
 #include "formats/zip/zip.h"

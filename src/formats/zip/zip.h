@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
-#include "etstream/file_plan.h"
 #include "etstream/result.h"
+#include "etstream/sink.h"
 
 namespace etstream {
 

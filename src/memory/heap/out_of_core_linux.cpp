@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/out_of_core.h"
+#include "etstream/profile.h"
 
 #include <sys/prctl.h>
 #include <unistd.h>

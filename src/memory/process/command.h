@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/io/descriptor_posix.h"
-#include "etstream/command_end.h"
+#include "etstream/profile.h"
 #include "etstream/result.h"
 
 namespace etstream {

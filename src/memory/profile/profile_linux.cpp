@@ -13,7 +13,6 @@
 #include "core/base/try.h"
 #include "core/io/descriptor_posix.h"
 #include "etstream/profile.h"
-#include "etstream/profiled_phase.h"
 #include "memory/heap/shared_heap_linux.h"
 #include "memory/process/command.h"
 #include "memory/process/process_figures.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/io/descriptor_posix.h"
-#include "etstream/profiled_phase.h"
+#include "etstream/profile.h"
 #include "memory/process/process_figures.h"
 #include "memory/profile/phase_log.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/base_match.h"
+#include "etstream/diff.h"
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 
 #include "diffs.h"
 #include "etstream/diff.h"
-#include "etstream/duplicates.h"
+#include "etstream/inspect.h"
 #include "file_bytes.h"
 #include "test_errors.h"
 #include "test_paths.h"

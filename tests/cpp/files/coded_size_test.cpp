@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Estimates for contents whose coded size is known.
-#include "etstream/coded_size.h"
+#include "etstream/inspect.h"
 
 #include <doctest/doctest.h>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "diffs.h"
-#include "etstream/program_description.h"
+#include "etstream/program_plan.h"
 #include "file_bytes.h"
 #include "program_generated.h"
 #include "test_errors.h"

@@ -9,9 +9,8 @@
 
 #include "diffs.h"
 #include "etstream/bundled_program.h"
-#include "etstream/bundled_program_file.h"
-#include "etstream/key_names.h"
 #include "etstream/program_plan.h"
+#include "etstream/program_weights.h"
 #include "file_bytes.h"
 #include "files/diff_list.h"
 #include "files/origins/made_program.h"

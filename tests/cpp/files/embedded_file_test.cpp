@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "etstream/sink.h"
-#include "etstream/write.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_paths.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The contents of real files, alone and as payloads of a fat container.
-#include "etstream/file_contents.h"
+#include "etstream/inspect.h"
 
 #include <doctest/doctest.h>
 

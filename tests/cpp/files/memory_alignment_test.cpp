@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/memory_alignment.h"
+#include "etstream/inspect.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,6 @@
 
 #include "etstream/bundled_program.h"
 #include "etstream/fat_container.h"
-#include "etstream/inspect.h"
 #include "etstream/program.h"
 #include "etstream/program_plan.h"
 #include "files/origins/made_program.h"

@@ -2,7 +2,7 @@
 //
 // The memory that loading a method takes, by hand for one with every kind of value, and files that lie about
 // it. tests/executorch compares it with ExecuTorch's runtime.
-#include "etstream/memory_budget.h"
+#include "etstream/inspect.h"
 
 #include <doctest/doctest.h>
 #include <flatbuffers/flatbuffers.h>

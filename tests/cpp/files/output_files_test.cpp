@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/output_files.h"
+#include "etstream/verify.h"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "etstream/bundled_program.h"
-#include "etstream/case_files.h"
 #include "formats/tensor/npy.h"
 #include "golden_bundles.h"
 #include "test_errors.h"

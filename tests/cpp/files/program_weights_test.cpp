@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/base/try.h"
-#include "etstream/program_changes.h"
+#include "etstream/program_plan.h"
 #include "etstream/tensor_data.h"
 #include "file_bytes.h"
 #include "formats/pte/backends/backend_payload.h"

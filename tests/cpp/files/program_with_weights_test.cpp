@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/program_with_weights.h"
+#include "etstream/program_weights.h"
 
 #include <doctest/doctest.h>
 

@@ -12,7 +12,7 @@
 #include <map>
 
 #include "bundled_program_generated.h"
-#include "etstream/bundled_program_file.h"
+#include "etstream/bundled_program.h"
 #include "etstream/inspect.h"
 #include "etstream/program.h"
 #include "file_bytes.h"

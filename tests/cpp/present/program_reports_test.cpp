@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "etstream/memory_budget.h"
-#include "etstream/program_graph.h"
+#include "etstream/inspect.h"
+#include "etstream/program.h"
 #include "present/reports.h"
 #include "printed.h"
 #include "runtime_checks/one_call_program.h"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "etstream/shared_weights.h"
+#include "etstream/program_plan.h"
 #include "present/reports.h"
 #include "printed.h"
 

@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "etstream/bundled_program_file.h"
+#include "etstream/bundled_program.h"
 #include "etstream/inspect.h"
 #include "file_bytes.h"
 #include "test_paths.h"

@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "etstream/bundled_program.h"
-#include "etstream/case_files.h"
 #include "etstream/version.h"
 
 int main(int argc, char** argv) {

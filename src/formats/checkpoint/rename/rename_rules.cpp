@@ -14,7 +14,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/derived_storage.h"
-#include "etstream/rename_rules.h"
+#include "etstream/checkpoint.h"
 #include "flatbuffer/json/json_reader.h"
 #include "formats/checkpoint/checkpoint_folder.h"
 #include "formats/segments/file_kind.h"

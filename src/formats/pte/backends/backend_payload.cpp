@@ -11,7 +11,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/io/file_budget.h"
-#include "etstream/delegate_payloads.h"
+#include "etstream/program.h"
 #include "formats/pte/program_model.h"
 
 namespace etstream {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "etstream/program.h"
-#include "etstream/program_description.h"
+#include "etstream/program_plan.h"
 #include "flatbuffer/edited_values.h"
 #include "formats/pte/program_model.h"
 

@@ -11,7 +11,7 @@
 #include "core/io/file_budget.h"
 #include "core/io/read_pieces.h"
 #include "core/layout/same_bytes.h"
-#include "etstream/program_metadata.h"
+#include "etstream/program.h"
 #include "formats/pte/backends/backend_payload.h"
 #include "formats/pte/rewrite/payloads.h"
 #include "formats/tensor/dimensions.h"

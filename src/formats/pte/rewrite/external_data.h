@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
-#include "etstream/program_changes.h"
+#include "etstream/program_plan.h"
 #include "etstream/result.h"
+#include "etstream/tensor.h"
 #include "etstream/tensor_data.h"
-#include "etstream/tensor_layout.h"
 #include "formats/pte/rewrite/editable_program.h"
 
 namespace etstream {

@@ -12,8 +12,8 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/layout/same_bytes.h"
-#include "etstream/program_metadata.h"
-#include "etstream/scalar_type.h"
+#include "etstream/program.h"
+#include "etstream/tensor.h"
 
 namespace etstream {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/program_changes.h"
+#include "etstream/program_plan.h"
 
 #include <algorithm>
 #include <set>

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "etstream/program.h"
-#include "etstream/program_description.h"
+#include "etstream/program_plan.h"
 #include "etstream/result.h"
 #include "flatbuffer/schema.h"
 #include "flatbuffer/schema_packer.h"

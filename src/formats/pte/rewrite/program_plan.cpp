@@ -18,7 +18,7 @@
 #include "core/base/try.h"
 #include "core/layout/file_plan.h"
 #include "core/layout/same_bytes.h"
-#include "etstream/program_changes.h"
+#include "etstream/program_plan.h"
 #include "flatbuffer/edited_values.h"
 #include "flatbuffer/schema_packer.h"
 #include "formats/pte/program_model.h"

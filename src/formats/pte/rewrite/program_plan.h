@@ -6,11 +6,10 @@
 
 #include <cstdint>
 
-#include "etstream/file_plan.h"
 #include "etstream/program.h"
 #include "etstream/program_plan.h"
 #include "etstream/result.h"
-#include "etstream/writer_version.h"
+#include "etstream/sink.h"
 #include "formats/pte/rewrite/editable_program.h"
 #include "formats/segments/data_segments.h"
 

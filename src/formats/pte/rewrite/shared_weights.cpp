@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/shared_weights.h"
+#include "etstream/program_plan.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "core/layout/same_bytes.h"
-#include "etstream/program_metadata.h"
+#include "etstream/program.h"
 #include "formats/pte/backends/backend_payload.h"
 #include "formats/pte/rewrite/external_data.h"
 #include "formats/pte/rewrite/payloads.h"

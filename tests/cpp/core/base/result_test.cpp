@@ -13,8 +13,6 @@
 #include <vector>
 
 #include "core/base/text.h"
-#include "etstream/advice.h"
-#include "etstream/findings.h"
 #include "test_errors.h"
 
 namespace etstream::result_test {

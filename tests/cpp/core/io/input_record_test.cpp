@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Outputs that are inputs too: by their paths, and in place.
-#include "etstream/input_record.h"
+#include "etstream/byte_source.h"
 
 #include <doctest/doctest.h>
 

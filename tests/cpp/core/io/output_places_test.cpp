@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Two outputs that would be one file, by whatever names.
-#include "etstream/output_places.h"
+#include "etstream/sink.h"
 
 #include <doctest/doctest.h>
 
 #include <filesystem>
 #include <string>
 
-#include "etstream/input_record.h"
+#include "etstream/byte_source.h"
 #include "test_errors.h"
 #include "test_files.h"
 

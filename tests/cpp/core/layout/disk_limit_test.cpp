@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Output that is much larger than its sources needs permission, and no other output does.
-#include "etstream/disk_limit.h"
+#include "etstream/sink.h"
 
 #include <doctest/doctest.h>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/hashes.h"
-#include "etstream/write.h"
+#include "etstream/sink.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_sources.h"

@@ -12,11 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "etstream/checkpoint_tensor.h"
 #include "etstream/program.h"
-#include "etstream/program_description.h"
+#include "etstream/program_plan.h"
+#include "etstream/tensor.h"
 #include "etstream/tensor_data.h"
-#include "etstream/tensor_data_file.h"
 #include "file_bytes.h"
 #include "program_generated.h"
 #include "seeded_random.h"

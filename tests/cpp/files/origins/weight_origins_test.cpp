@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/weight_origins.h"
+#include "etstream/reweight.h"
 
 #include <doctest/doctest.h>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "etstream/method_runs.h"
+#include "etstream/verify.h"
 
 namespace etstream::run_words_test {
 namespace {

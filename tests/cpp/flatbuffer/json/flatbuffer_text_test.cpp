@@ -15,8 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "etstream/exact_json.h"
-#include "etstream/write.h"
+#include "etstream/sink.h"
 #include "flatbuffer/json/json_writer.h"
 #include "flatbuffer/schema.h"
 #include "seeded_random.h"

@@ -13,7 +13,7 @@
 
 #include "bundled_program_bfbs_generated.h"
 #include "etstream/program.h"
-#include "etstream/write.h"
+#include "etstream/sink.h"
 #include "flatbuffer/edited_values.h"
 #include "flatbuffer/flatbuffer_view.h"
 #include "flatbuffer/json/json_value_reader.h"

@@ -7,7 +7,7 @@
 
 #include "bundled_program_generated.h"
 #include "core/base/text.h"
-#include "etstream/bundled_program_file.h"
+#include "etstream/bundled_program.h"
 #include "etstream/inspect.h"
 #include "file_bytes.h"
 #include "test_errors.h"

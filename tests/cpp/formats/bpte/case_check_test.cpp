@@ -11,7 +11,7 @@
 #include <limits>
 
 #include "bundled_program_generated.h"
-#include "etstream/bundled_program_file.h"
+#include "etstream/bundled_program.h"
 #include "file_bytes.h"
 #include "program_generated.h"
 #include "test_errors.h"

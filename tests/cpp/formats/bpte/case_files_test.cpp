@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/case_files.h"
+#include "etstream/bundled_program.h"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "etstream/case_files.h"
+#include "etstream/bundled_program.h"
 #include "test_files.h"
 #include "test_tensor_files.h"
 

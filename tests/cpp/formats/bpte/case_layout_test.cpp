@@ -10,8 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "etstream/bundled_program_file.h"
-#include "etstream/case_files.h"
+#include "etstream/bundled_program.h"
 #include "etstream/inspect.h"
 #include "file_bytes.h"
 #include "runtime_checks/one_call_program.h"

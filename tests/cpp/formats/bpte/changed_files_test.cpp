@@ -7,14 +7,11 @@
 #include <filesystem>
 #include <thread>
 
-#include "etstream/bundled_program_file.h"
-#include "etstream/case_files.h"
+#include "etstream/bundled_program.h"
 #include "etstream/diff.h"
-#include "etstream/duplicates.h"
-#include "etstream/file_contents.h"
 #include "etstream/inspect.h"
-#include "etstream/output_files.h"
 #include "etstream/program_weights.h"
+#include "etstream/verify.h"
 #include "file_bytes.h"
 #include "open_files.h"
 #include "test_errors.h"

@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "bundled_program_generated.h"
-#include "etstream/bundled_program_file.h"
+#include "etstream/bundled_program.h"
 #include "etstream/inspect.h"
 #include "file_bytes.h"
 #include "flatbuffer/flatbuffer_verifier.h"

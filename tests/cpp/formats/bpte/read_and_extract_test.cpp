@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "bundled_program_generated.h"
-#include "etstream/bundled_program_file.h"
+#include "etstream/bundled_program.h"
 #include "file_bytes.h"
 #include "files/origins/made_program.h"
 #include "flatbuffer/json/json_writer.h"

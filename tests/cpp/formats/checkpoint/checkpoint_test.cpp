@@ -9,7 +9,6 @@
 #include "core/base/names.h"
 #include "core/base/text.h"
 #include "core/layout/same_bytes.h"
-#include "etstream/safetensors.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_sources.h"

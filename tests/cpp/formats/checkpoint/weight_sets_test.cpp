@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/base/text.h"
+#include "etstream/sink.h"
 #include "etstream/tensor_data.h"
 #include "etstream/verify.h"
-#include "etstream/write.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_sources.h"

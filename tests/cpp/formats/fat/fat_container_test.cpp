@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "etstream/fat_container_file.h"
 #include "etstream/verify.h"
 #include "test_errors.h"
 #include "test_sources.h"

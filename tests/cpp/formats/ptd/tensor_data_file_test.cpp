@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Tensor data (.ptd): a file that ExecuTorch wrote, and the same file patched by hand.
-#include "etstream/tensor_data_file.h"
+#include "etstream/tensor_data.h"
 
 #include <doctest/doctest.h>
 

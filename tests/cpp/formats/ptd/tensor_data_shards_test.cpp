@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/tensor_data_shards.h"
+#include "etstream/tensor_data.h"
 
 #include <doctest/doctest.h>
 

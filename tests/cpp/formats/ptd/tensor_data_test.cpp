@@ -3,8 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "etstream/tensor_data_file.h"
-#include "etstream/write.h"
+#include "etstream/sink.h"
 #include "test_errors.h"
 
 namespace etstream::tensor_data_test {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A method as a graph: the arguments that a call writes, and indices that are out of range.
-#include "etstream/program_graph.h"
+#include "etstream/program.h"
 
 #include <doctest/doctest.h>
 #include <flatbuffers/flatbuffers.h>
 
-#include "etstream/duplicates.h"
 #include "etstream/inspect.h"
 #include "file_bytes.h"
 #include "program_generated.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/program_metadata.h"
+#include "etstream/program.h"
 
 #include <doctest/doctest.h>
 

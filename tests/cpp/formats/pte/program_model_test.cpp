@@ -12,9 +12,7 @@
 
 #include "counted_bytes.h"
 #include "etstream/program.h"
-#include "etstream/program_graph.h"
 #include "etstream/program_plan.h"
-#include "etstream/program_schema.h"
 #include "file_bytes.h"
 #include "test_errors.h"
 #include "test_files.h"

@@ -8,8 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "etstream/dim_order.h"
-#include "etstream/native_package_file.h"
+#include "etstream/tensor.h"
 #include "etstream/verify.h"
 #include "formats/zip/zip.h"
 #include "native_graph_generated.h"

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "etstream/bundled_program_file.h"
-#include "etstream/fat_container_file.h"
+#include "etstream/bundled_program.h"
+#include "etstream/fat_container.h"
 #include "etstream/file_kind.h"
-#include "etstream/native_package_file.h"
+#include "etstream/native_package.h"
 #include "etstream/program.h"
-#include "etstream/tensor_data_file.h"
+#include "etstream/tensor_data.h"
 #include "formats/gguf/gguf.h"
 #include "formats/safetensors/safetensors.h"
 #include "test_errors.h"

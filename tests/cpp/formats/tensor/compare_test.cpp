@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/compare.h"
+#include "etstream/tensor.h"
 
 #include <doctest/doctest.h>
 

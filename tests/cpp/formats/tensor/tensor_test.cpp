@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/scalar_type.h"
+#include "etstream/tensor.h"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "etstream/dim_order.h"
 #include "test_errors.h"
 
 namespace etstream::tensor_test {

@@ -11,8 +11,8 @@
 
 #include "core/base/text.h"
 #include "core/io/file_budget.h"
-#include "etstream/torch_file.h"
-#include "etstream/write.h"
+#include "etstream/checkpoint.h"
+#include "etstream/sink.h"
 #include "file_bytes.h"
 #include "formats/torch/pickle.h"
 #include "test_errors.h"

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "etstream/out_of_core.h"
+#include "etstream/profile.h"
 #include "memory/heap/block_table.h"
 #include "memory/heap/heap_posix.h"
 #include "memory/heap/shared_heap_linux.h"

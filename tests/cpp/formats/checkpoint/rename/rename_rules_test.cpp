@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/rename_rules.h"
+#include "etstream/checkpoint.h"
 
 #include <doctest/doctest.h>
 

@@ -13,7 +13,6 @@
 #include <variant>
 #include <vector>
 
-#include "etstream/delegate_payloads.h"
 #include "etstream/program.h"
 #include "file_bytes.h"
 #include "formats/pte/backends/made_vulkan_payload.h"

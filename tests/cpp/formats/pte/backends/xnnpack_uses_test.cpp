@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "etstream/delegate_payloads.h"
+#include "etstream/program.h"
 #include "files/origins/made_program.h"
 #include "formats/pte/backends/made_xnnpack_payload.h"
 #include "test_sources.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Programs with changed content: cases that ExecuTorch's own models do not have, and errors.
-#include "etstream/program_changes.h"
+#include "etstream/program_plan.h"
 
 #include <doctest/doctest.h>
 

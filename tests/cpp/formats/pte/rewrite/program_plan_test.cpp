@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "etstream/inspect.h"
-#include "etstream/program_changes.h"
 #include "file_bytes.h"
 #include "formats/pte/program_model.h"
 #include "program_generated.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Weights shared by programs that are made by hand: their places, their keys, and the data that stays.
-#include "etstream/shared_weights.h"
+#include "etstream/program_plan.h"
 
 #include <doctest/doctest.h>
 
@@ -10,11 +10,9 @@
 #include <map>
 #include <string>
 
-#include "etstream/program_changes.h"
-#include "etstream/program_description.h"
-#include "etstream/program_graph.h"
+#include "etstream/program.h"
 #include "etstream/program_weights.h"
-#include "etstream/tensor_data_file.h"
+#include "etstream/tensor_data.h"
 #include "file_bytes.h"
 #include "files/origins/made_program.h"
 #include "program_generated.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "formats/elf/object_file.h"
+#include "files/object_file.h"
 
 #include <doctest/doctest.h>
 

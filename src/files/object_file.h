@@ -8,9 +8,9 @@
 #include <string>
 
 #include "etstream/byte_source.h"
-#include "etstream/file_plan.h"
-#include "etstream/object_target.h"
+#include "etstream/embedded_file.h"
 #include "etstream/result.h"
+#include "etstream/sink.h"
 
 namespace etstream::elf {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "etstream/writer_version.h"
+#include "etstream/sink.h"
 
 #include <array>
 #include <charconv>
