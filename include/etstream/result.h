@@ -69,6 +69,7 @@ enum class AdviceTerm {
   kGiveFileInFolder,
   kHeadDim,
   kJoinTensorData,
+  kKeepPayload,
   kMaxDisk,
   kMoveConstantsOut,
   kNoIdentifier,

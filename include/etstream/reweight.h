@@ -80,7 +80,9 @@ struct WeightOrigins {
 /// The steps are those of ExecuTorch 1.5.1's export: casts; other orders of the dimensions; rows interleaved
 /// for rotary embeddings; tensors joined by rows; integers of 8 and 4 bits with scales of a tensor, a row or
 /// a group, as torchao 0.18 and XNNPACKQuantizer choose them. A payload that is zeros, one number, a
-/// sequence, a mask or a table of cosines or sines of positions needs no weights. What other backends
+/// sequence, a mask or a table of cosines or sines of positions needs no weights. The inverse frequencies of
+/// rotary embeddings, which transformers saves in no checkpoint, count as a tensor: they are computed by the
+/// config.json beside the checkpoint, or, if that does not say them, by their bytes. What other backends
 /// compiled is not explained.
 ///
 /// Reads the checkpoint and the files about twice. Memory: 8 MiB, 500 bytes a payload, and 16 bytes for each
@@ -103,6 +105,8 @@ struct Reweighting {
   const Checkpoint* now = nullptr;
   /// Takes a warning of tensors of `now` that are not as in `was`, and reach no payload.
   Warn warn = {};
+  /// The labels or names of payloads that stay as they are, though nothing explains them.
+  std::vector<std::string> keep = {};
 };
 
 /// The plans of the files with the new weights.
@@ -111,20 +115,22 @@ struct ReweightingPlan {
   std::vector<FilePlan> weights;  // in the order given
   std::size_t replaced = 0;       // how many payloads are made of the new checkpoint
   WeightOrigins origins;          // of the old payloads
+  std::vector<std::string> kept;  // the labels of those that stay as Reweighting::keep says
 };
 
 /// Plans the files with new weights. A file keeps its size and its layout: what changes are payloads, and
 /// keys that are their SHA-256, also where delegates ask for them. So the files are those of an export of the
 /// network with the new weights, unless that stores constants once that have become equal. A tensor of
 /// another floating-point type is cast to that of the payload; it is first cast to that of the old tensor if
-/// the payload was made in that, as a bfloat16 model is quantized in bfloat16.
+/// the payload was made in that, as a bfloat16 model is quantized in bfloat16. Frequencies of rotary
+/// embeddings are those of the new checkpoint's config.json, and stay if that does not say them.
 ///
 /// Reads what explain() reads, then payloads that have hashes as keys, and the new checkpoint's tensors for
 /// them; writing reads these once more. For `warn` it reads tensors of both that no payload has. Memory: as
 /// of explain(). Errors: those of explain(); kUnsupported for a payload that the old checkpoint does not
 /// explain; kInvalidArgument for a tensor that the new checkpoint lacks, or has in another shape; for a
 /// payload whose ways give different bytes now; for two payloads that would have the same key, as an
-/// export would store them once.
+/// export would store them once; for a name in `keep` of no payload that nothing explains.
 [[nodiscard]] ETSTREAM_EXPORT Result<ReweightingPlan> plan(const Reweighting& description);
 
 }  // namespace etstream

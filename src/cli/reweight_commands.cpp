@@ -2,7 +2,7 @@
 //
 // etstream explain MODEL.pte [WEIGHTS.ptd...] --by CHECKPOINT...
 // etstream reweight MODEL.pte [WEIGHTS.ptd...] --was CHECKPOINT... --now CHECKPOINT... -o OUT.pte
-//     [--weights-to OUT.ptd...]
+//     [--weights-to OUT.ptd...] [--keep NAME...]
 #include <cstddef>
 #include <span>
 #include <string>
@@ -40,6 +40,7 @@ struct ReweightArguments : ProgramArguments, OutputOptions {
   std::vector<std::string> was;
   std::vector<std::string> now;
   std::vector<std::string> weights_to;
+  std::vector<std::string> keep;
 };
 
 Result<void> explain_command(const ExplainArguments& arguments, ChosenCommand& chosen) {
@@ -77,7 +78,7 @@ Result<void> reweight_command(const ReweightArguments& arguments) {
   ETSTREAM_ASSIGN(const Checkpoint now,
                   open_joined_checkpoint(arguments.now, {.partial = arguments.partial}));
   ETSTREAM_ASSIGN(const ReweightingPlan planned,
-                  plan(Reweighting{&program.program, program.files(), &was, &now, warn}));
+                  plan(Reweighting{&program.program, program.files(), &was, &now, warn, arguments.keep}));
   std::vector<Output> outputs;
   Json report;
   for (std::size_t i = 0; i < planned.weights.size(); ++i) {
@@ -85,8 +86,12 @@ Result<void> reweight_command(const ReweightArguments& arguments) {
     outputs.push_back({&planned.weights[i], path});
     report.push_back({{"output", path}, {"size", planned.weights[i].size}});
   }
-  return show_or_write(planned.program, outputs, arguments,
-                       {{"payloads", planned.replaced}, {"weights", report}});
+  ETSTREAM_TRY(show_or_write(
+      planned.program, outputs, arguments,
+      {{"payloads", planned.replaced}, {"kept", unless_empty(planned.kept)}, {"weights", report}}));
+  if (arguments.json || arguments.dry_run) return {};
+  for (const std::string& kept : planned.kept) say("kept as it was: {}\n", printable(kept));
+  return {};
 }
 
 void add_program(CLI::App& command, ProgramArguments& arguments, const std::string& program) {
@@ -126,6 +131,8 @@ void add_reweight_command(CLI::App& app, ChosenCommand& chosen) {
   add_output_path(command, arguments, "The program", "OUT.pte");
   add_list(command, "--weights-to", "OUT.ptd", arguments.weights_to,
            "Write the tensor data to this file, one for each file of weights, in their order");
+  add_list(command, "--keep", "NAME", arguments.keep,
+           "Leave this payload as it is, which nothing explains: the name that the refusal has");
   add_common_options(command, arguments);
 }
 

@@ -33,6 +33,8 @@ std::string_view option_words(AdviceTerm term) {
       return "--head-dim";
     case AdviceTerm::kJoinTensorData:
       return "join them first: etstream ptd WEIGHTS.ptd... -o ALL.ptd";
+    case AdviceTerm::kKeepPayload:
+      return "--keep";
     case AdviceTerm::kMaxDisk:
       return "--max-disk";
     case AdviceTerm::kMoveConstantsOut:

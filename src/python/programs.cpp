@@ -191,7 +191,7 @@ Report explain_program(const SourceLike& program, const SourcesLike& weights, co
 /// `now`, and the origins of all.
 std::tuple<FilePlan, std::vector<FilePlan>, std::size_t, Report> plan_reweighting(
     const SourceLike& program, const SourcesLike& weights, const CheckpointByName& was,
-    const CheckpointByName& now) {
+    const CheckpointByName& now, const std::vector<std::string>& keep) {
   const ByteSource file = source_of(program);
   const std::vector<ByteSource> files = sources_of(weights);
   // Checkpoints may have been opened before the record began.
@@ -203,7 +203,7 @@ std::tuple<FilePlan, std::vector<FilePlan>, std::size_t, Report> plan_reweightin
   CollectedWarnings warnings;
   ReweightingPlan planned = without_gil([&]() -> Result<ReweightingPlan> {
     ETSTREAM_ASSIGN(const ProgramWithWeights opened, with_weights(ProgramFile::open(file), files));
-    return plan(Reweighting{&opened.program, opened.files(), &was, &now, warnings.take()});
+    return plan(Reweighting{&opened.program, opened.files(), &was, &now, warnings.take(), keep});
   });
   warnings.show();
   return {std::move(planned.program), std::move(planned.weights), planned.replaced,

@@ -10,9 +10,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+import transformers
 from command import Etstream, assert_same_bytes
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import (
     XnnpackDynamicallyQuantizedPartitioner,
@@ -256,6 +258,107 @@ def test_each_payload_is_explained_by_the_tensors_of_the_checkpoint(
     assert all(tensor.endswith(".num_batches_tracked") for tensor in origins["unused"]), origins["unused"]
     other = etstream.attempt("explain", *files, "--by", exported(name, NEW).checkpoint, "--json")
     assert other.code == 1 and not json.loads(other.stdout)["explained"]
+
+
+LLAMA3 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 1024}
+YARN = {"factor": 4.0, "original_max_position_embeddings": 2048}
+ROPES: dict[str, tuple[int, dict[str, Any]]] = {
+    "plain": (64, {"rope_theta": 10000.0}),
+    "plain, with heads of 40": (40, {"rope_theta": 50000.0}),
+    "plain, with heads of 112": (112, {"rope_theta": 100000.0}),
+    "linear": (64, {"rope_type": "linear", "rope_theta": 10000.0, "factor": 3.0}),
+    "dynamic": (128, {"rope_type": "dynamic", "rope_theta": 1000000.0, "factor": 2.5}),
+    "llama3": (64, {"rope_type": "llama3", "rope_theta": 10000.0, **LLAMA3}),
+    "llama3, with heads of 128": (128, {"rope_type": "llama3", "rope_theta": 200000.0, **LLAMA3, "factor": 32.0}),
+    "yarn": (128, {"rope_type": "yarn", "rope_theta": 1000000.0, **YARN}),
+    "yarn, not truncated": (64, {"rope_type": "yarn", "rope_theta": 150000.0, **YARN, "truncate": False}),
+    "longrope": (
+        32,
+        {
+            "rope_type": "longrope",
+            "rope_theta": 10000.0,
+            "short_factor": [1 + i / 7 for i in range(16)],
+            "long_factor": [2.0 + i for i in range(16)],
+            "original_max_position_embeddings": 2048,
+        },
+    ),
+}
+
+
+def llama_config(name: str) -> transformers.LlamaConfig:
+    head, rope = ROPES[name]
+    return transformers.LlamaConfig(
+        hidden_size=head,
+        intermediate_size=96,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        num_key_value_heads=1,
+        head_dim=head,
+        vocab_size=96,
+        max_position_embeddings=4096,
+        rope_parameters={"rope_type": "default", **rope},
+    )
+
+
+class Logits(nn.Module):
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.model(tokens, use_cache=False, return_dict=True).logits
+        return logits
+
+
+def llama(folder: Path, rope: str, seed: int, recipe: Recipe) -> Export:
+    """Exports a Llama of transformers. The checkpoint is its folder, with config.json."""
+    model = transformers.LlamaForCausalLM(llama_config(rope))
+    filled(model, seed)
+    model.save_pretrained(folder)
+    with torch.no_grad():
+        manager = recipe(Logits(model), TOKENS)
+    (folder / "model.pte").write_bytes(manager.buffer)
+    return Export(folder / "model.pte", None, folder)
+
+
+@pytest.mark.parametrize("recipe", [portable, xnnpack])
+def test_a_llama_of_transformers_gets_the_weights_and_the_frequencies_of_another(
+    recipe: Recipe, etstream: Etstream, tmp_path: Path
+) -> None:
+    old = llama(tmp_path / "old", "plain", OLD, recipe)
+    assert_same_files(reweight(etstream, old, old.checkpoint, tmp_path), old, "the same weights")
+    new = llama(tmp_path / "new", "llama3", NEW, recipe)
+    assert_same_files(reweight(etstream, old, new.checkpoint, tmp_path), new, "other weights and frequencies")
+    # The weights alone have no config: the frequencies stay, and are known by their bytes.
+    (old.checkpoint / "config.json").unlink()
+    (new.checkpoint / "config.json").unlink()
+    same_rope = llama(tmp_path / "same rope", "plain", NEW, recipe)
+    assert_same_files(reweight(etstream, old, new.checkpoint, tmp_path), same_rope, "other weights")
+
+
+class Angles(nn.Module):
+    """The buffers that models of transformers compute, one of each kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables = nn.ModuleList(
+            transformers.models.llama.modeling_llama.LlamaRotaryEmbedding(llama_config(name)) for name in ROPES
+        )
+
+    def forward(self, position: torch.Tensor) -> list[torch.Tensor]:
+        return [position * table.inv_freq for table in self.tables]
+
+
+def test_each_kind_of_frequencies_is_explained_by_its_config_alone(etstream: Etstream, tmp_path: Path) -> None:
+    program = tmp_path / "angles.pte"
+    program.write_bytes(portable(Angles(), (torch.ones(1),)).buffer)
+    for name in ROPES:
+        folder = tmp_path / name
+        llama_config(name).save_pretrained(folder)
+        save_file({"unused": torch.zeros(1)}, folder / "model.safetensors")
+        outcome = etstream.attempt("explain", program, "--by", folder, "--json")
+        found = [bool(each["tensors"]) for each in json.loads(outcome.stdout)["payloads"]]
+        assert found == [name == other for other in ROPES], (name, outcome)
 
 
 def without(tensors: dict[str, torch.Tensor]) -> None:

@@ -58,6 +58,18 @@ def names_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+def test_payloads_that_nothing_explains_stay_if_they_are_kept(program: Path, old: Weights, tmp_path: Path) -> None:
+    some = {name: old[name] for name in list(old)[1:]}
+    with pytest.raises(etstream.UnsupportedError, match="name it with keep$"):
+        etstream.reweight(program, was=some, now=some, dry_run=True)
+    open_ones = [one.label for one in etstream.explain(program, by=some).payloads if not one.explained]
+    plan = etstream.reweight(program, was=some, now=some, output=tmp_path / "kept.pte", keep=open_ones)
+    assert (tmp_path / "kept.pte").read_bytes() == program.read_bytes()
+    assert [one.label for one in plan.origins.payloads if one.constant == "kept as it was"] == open_ones
+    with pytest.raises(etstream.InvalidArgumentError, match="found 'none'; the nearest first: "):
+        etstream.reweight(program, was=some, now=some, dry_run=True, keep=["none"])
+
+
 def test_the_origins_are_those_that_the_command_reports(
     program: Path, old: Weights, command: Command, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ heading the word behind it links to.
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,8 @@ COMMANDS = {
         "pte model.pte --metadata a=1 --constants-to split_weights.ptd --split-max-size 1G -o said.pte --json",
         "reweight model.pte --was model.pte --now model.pte -o again.pte --json",
         "reweight small.pte weights.ptd --was weights.ptd --now weights.ptd -o new.pte --weights-to new.ptd --json",
+        "reweight model.pte --was shards/w-00001-of-00003.ptd --now shards/w-00001-of-00003.ptd --partial"
+        " --keep constants/2 --keep constants/3 -o kept.pte --json",
         "ptn program.ptg --constants constants.safetensors -o model.ptn --json",
         "fat pack program=model.pte blob=cases.json -o model.fat --json",
         *named("first"),
@@ -207,7 +210,7 @@ def main() -> int:
             if heading == "A plan":
                 table |= {f"tensor_data.{field}": row for field, row in table.items() if field != "tensor_data"}
             for command in commands:
-                done = subprocess.run([etstream, *command.split()], cwd=folder, capture_output=True, text=True, check=False)
+                done = subprocess.run([etstream, *shlex.split(command)], cwd=folder, capture_output=True, text=True, check=False)
                 report = json.loads(done.stdout or (folder / "profile.json").read_text())
                 problems += [f"{command}: {problem}" for problem in check(report, "", table, seen)]
             problems += [f"{heading}: no report has {field}" for field in table if field not in seen | UNSEEN]

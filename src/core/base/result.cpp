@@ -47,6 +47,8 @@ std::string_view library_words(AdviceTerm term) {
       return "head_dim";
     case AdviceTerm::kJoinTensorData:
       return "join them first";
+    case AdviceTerm::kKeepPayload:
+      return "keep";
     case AdviceTerm::kMaxDisk:
       return "max_disk";
     case AdviceTerm::kMoveConstantsOut:

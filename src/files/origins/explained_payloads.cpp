@@ -10,6 +10,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -42,6 +43,27 @@ Result<std::vector<std::uint32_t>> head_dims_of(const Checkpoint& checkpoint) {
     }
   }
   return std::vector<std::uint32_t>{128, 64, 96, 80, 256, 32, 48, 112, 192, 16, 8};
+}
+
+/// Adds the frequencies that payloads have the numbers of.
+Result<void> add_frequencies(const std::vector<WeightPayload>& payloads, Checkpoint& to) {
+  ETSTREAM_ASSIGN(const auto known, read_frequencies(to));
+  std::set<std::string> names;
+  for (const WeightPayload& payload : payloads) {
+    if (!payload.layout || payload.is_opaque || !is_floating_point(payload.layout->scalar_type)) continue;
+    const ScalarType type = payload.layout->scalar_type;
+    std::vector<CheckpointTensor> like;
+    if (!known && type == ScalarType::kFloat32) {
+      ETSTREAM_ASSIGN(like, frequencies_like(payload.data));
+    }
+    for (const CheckpointTensor& tensor : known ? *known : like) {
+      ETSTREAM_ASSIGN(const ByteSource cast, convert_floats(tensor.data, ScalarType::kFloat32, type));
+      if (cast.size() != payload.data.size()) continue;
+      ETSTREAM_ASSIGN(const bool same, same_bytes(cast, payload.data));
+      if (same && names.insert(tensor.name).second) to.tensors.push_back(tensor);
+    }
+  }
+  return {};
 }
 
 class Explainer {
@@ -313,6 +335,42 @@ class Explainer {
     return out;
   }
 
+  /// Returns some of the integers of a payload; `are_halves` if a byte holds two.
+  static Result<Samples> integers_of(const WeightPayload& payload, bool are_halves) {
+    Samples out{};
+    const std::uint64_t count = payload.data.size() * (are_halves ? 2 : 1);
+    for (std::size_t i = 0; i < kSamples; ++i) {
+      const std::uint64_t at = count * i / kSamples;
+      std::int8_t byte = 0;
+      ETSTREAM_TRY(
+          payload.data.read_at(are_halves ? at / 2 : at, std::as_writable_bytes(std::span(&byte, 1))));
+      const bool is_high = (at % 2 == 1) == payload.is_of_nibbles;  // which embeddings have first
+      const int half = (is_high ? byte >> 4 : byte) & 15;
+      out[i] = static_cast<float>(are_halves ? half : byte);
+    }
+    return out;
+  }
+
+  /// Returns 1 less their correlation; the largest number where they can't be compared.
+  static double unlikeness_of(const std::optional<Samples>& a, const std::optional<Samples>& b) {
+    if (!a || !b) return std::numeric_limits<double>::max();
+    const auto mean_of = [](const Samples& all) {
+      return std::accumulate(all.begin(), all.end(), 0.0) / kSamples;
+    };
+    double product = 0;
+    double square_a = 0;
+    double square_b = 0;
+    for (std::size_t i = 0; i < kSamples; ++i) {
+      const double from_a = (*a)[i] - mean_of(*a);
+      const double from_b = (*b)[i] - mean_of(*b);
+      product += from_a * from_b;
+      square_a += from_a * from_a;
+      square_b += from_b * from_b;
+    }
+    const double out = 1 - product / std::sqrt(square_a * square_b);
+    return std::isnan(out) ? std::numeric_limits<double>::max() : out;
+  }
+
   /// Returns the sum of their differences; the largest number where they can't be compared.
   static double distance_of(const std::optional<Samples>& a, const std::optional<Samples>& b) {
     constexpr double kFar = std::numeric_limits<double>::max();
@@ -329,6 +387,7 @@ class Explainer {
       ExplainedPayload* payload = nullptr;
       std::uint64_t elements = 0;
       bool are_halves = false;  // a byte may hold two
+      bool are_integers = false;
       std::optional<Samples> samples = {};
       std::vector<std::pair<double, std::size_t>> found = {};
     };
@@ -340,7 +399,12 @@ class Explainer {
       const ScalarType type = payload.layout->scalar_type;
       Open& one = open.emplace_back(Open{&each, payload.data.size() / item_size(type)});
       one.are_halves = payload.is_of_nibbles || type == ScalarType::kUInt8;
-      ETSTREAM_ASSIGN(one.samples, samples_of(payload.data, type));
+      one.are_integers = one.are_halves || type == ScalarType::kInt8;
+      if (one.are_integers && one.elements != 0) {
+        ETSTREAM_ASSIGN(one.samples, integers_of(payload, one.are_halves));
+      } else {
+        ETSTREAM_ASSIGN(one.samples, samples_of(payload.data, type));
+      }
     }
     for (std::size_t i = 0; i < checkpoint_.tensors.size(); ++i) {
       const CheckpointTensor& tensor = checkpoint_.tensors[i];
@@ -353,13 +417,17 @@ class Explainer {
         if (!samples) {
           ETSTREAM_ASSIGN(samples, samples_of(tensor.data, type));
         }
-        one.found.emplace_back(distance_of(one.samples, samples), i);
+        const auto distance = one.are_integers ? unlikeness_of : distance_of;
+        one.found.emplace_back(distance(one.samples, samples), i);
         std::ranges::sort(one.found);
         if (one.found.size() > kMostNearest) one.found.pop_back();
       }
     }
     for (const Open& one : open) {
       for (const auto& [distance, tensor] : one.found) one.payload->nearest.push_back(tensor);
+      constexpr double kAlike = 0.1;  // which four bits and scales of groups leave
+      one.payload->follows_nearest =
+          one.are_integers && !one.found.empty() && one.found.front().first < kAlike;
     }
     return {};
   }
@@ -374,10 +442,11 @@ class Explainer {
 
 Result<std::vector<ExplainedPayload>> explain_payloads(const ProgramFile& program,
                                                        const std::vector<const TensorDataFile*>& weights,
-                                                       const Checkpoint& checkpoint) {
+                                                       Checkpoint& checkpoint) {
   ETSTREAM_ASSIGN(auto payloads, read_weight_payloads(program, weights));
   ETSTREAM_ASSIGN(const Findings findings, verify(program, weights));
   ETSTREAM_TRY(require_sound(program.file().name(), findings));
+  ETSTREAM_TRY(add_frequencies(payloads, checkpoint));
   ETSTREAM_ASSIGN(auto head_dims, head_dims_of(checkpoint));
   return Explainer(std::move(payloads), checkpoint, std::move(head_dims)).run();
 }
@@ -447,8 +516,9 @@ bool WeightOrigins::are_explained() const noexcept {
 Result<WeightOrigins> explain(const ProgramFile& program, const std::vector<const TensorDataFile*>& weights,
                               const Checkpoint& checkpoint) {
   return without_exceptions([&]() -> Result<WeightOrigins> {
-    ETSTREAM_ASSIGN(const auto payloads, explain_payloads(program, weights, checkpoint));
-    return origins_of(payloads, checkpoint);
+    Checkpoint known = checkpoint;
+    ETSTREAM_ASSIGN(const auto payloads, explain_payloads(program, weights, known));
+    return origins_of(payloads, known);
   });
 }
 

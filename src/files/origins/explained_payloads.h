@@ -24,14 +24,15 @@ struct ExplainedPayload {
   TooManyPieces too_many;            // that may be meant, too
   std::string constant;              // why no weights need to be behind it, or empty
   std::vector<std::size_t> nearest;  // tensors like it, if nothing explains it
+  bool follows_nearest = false;      // as integers with scales that were searched for do
 
   [[nodiscard]] bool is_explained() const noexcept { return !pieces.empty() || !constant.empty(); }
 };
 
-/// Does what explain() does.
+/// Does what explain() does. Adds to `checkpoint` the tensors that no checkpoint has and payloads are: see
+/// read_frequencies().
 [[nodiscard]] Result<std::vector<ExplainedPayload>> explain_payloads(
-    const ProgramFile& program, const std::vector<const TensorDataFile*>& weights,
-    const Checkpoint& checkpoint);
+    const ProgramFile& program, const std::vector<const TensorDataFile*>& weights, Checkpoint& checkpoint);
 
 /// Returns them as users see them.
 [[nodiscard]] WeightOrigins origins_of(const std::vector<ExplainedPayload>& payloads,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,6 +21,7 @@
 #include "core/layout/same_bytes.h"
 #include "files/origins/explained_payloads.h"
 #include "files/origins/origin_search.h"
+#include "files/origins/weight_free.h"
 #include "formats/tensor/converted_floats.h"
 #include "formats/tensor/dimensions.h"
 
@@ -69,14 +71,45 @@ Result<FilePlan> plan_with(const ByteSource& file, const std::vector<Replacement
   return plan;
 }
 
+/// Marks payloads that nothing explains and `names` names as ones that stay. Returns their labels.
+Result<std::vector<std::string>> keep(const std::vector<std::string>& names, const std::string& file,
+                                      std::vector<ExplainedPayload>& payloads) {
+  std::vector<std::string> kept;
+  std::vector<std::string> open;
+  std::set<std::string> unknown(names.begin(), names.end());
+  for (ExplainedPayload& each : payloads) {
+    if (each.is_explained()) continue;
+    open.push_back(each.payload.label);
+    const auto is_it = [&](const std::string& name) {
+      return name == each.payload.label || (!name.empty() && name == each.payload.name);
+    };
+    if (std::ranges::none_of(names, is_it)) continue;
+    std::erase_if(unknown, is_it);
+    each.constant = "kept as it was";
+    kept.push_back(each.payload.label);
+  }
+  if (unknown.empty()) return kept;
+  const std::string& name = *unknown.begin();
+  const auto same_letters = [&](const std::string& label) {
+    return std::ranges::mismatch(label, name).in1 - label.begin();
+  };
+  std::ranges::stable_sort(open, std::greater(), same_letters);
+  return error_in(ErrorCode::kInvalidArgument, file,
+                  "expected the name of a payload that nothing explains, found {}; {}", quote(name),
+                  open.empty() ? "all are explained" : text("the nearest first: {}", names_text(open)));
+}
+
 class Reweighter {
  public:
-  Reweighter(const Reweighting& given, const std::vector<ExplainedPayload>& payloads)
+  /// `frequencies` are those of the new checkpoint.
+  Reweighter(const Reweighting& given, const std::vector<ExplainedPayload>& payloads,
+             const std::vector<CheckpointTensor>& frequencies)
       : given_(given),
         payloads_(payloads),
         now_(given.was->tensors.size()),
         find_([this](std::size_t tensor) { return now(tensor); }) {
     for (const CheckpointTensor& tensor : given.now->tensors) by_name_.emplace(tensor.name, &tensor);
+    for (const CheckpointTensor& tensor : frequencies) by_name_.emplace(tensor.name, &tensor);
     for (const ExplainedPayload& each : payloads) {
       for (const WeightPiece& piece : each.pieces) note_types(piece.steps);
     }
@@ -112,18 +145,32 @@ class Reweighter {
       found += text("; of as many elements, the nearest first, are {}", names_text(first->nearest, name_of));
     }
     if (payload.is_opaque) found = "what its backend compiled, which is not explained";
-    if (is_quantized(payload)) {
+    const auto integers = std::ranges::find_if(
+        payloads_, [&](const ExplainedPayload& each) { return is_open(each) && each.follows_nearest; });
+    const bool is_searched = integers != payloads_.end();
+    if (is_searched || is_quantized(payload)) {
       found += "; scales that an export searched for, as HQQ does, do not follow from the weights";
+    }
+    if (is_searched) {
+      found += text(", such as those of the integers that follow {}",
+                    quote(given_.was->tensors[integers->nearest.front()].name));
     }
     if (others != 0)
       found += text("; nor those of {}", counted(static_cast<std::uint64_t>(others), "more payload"));
     Error error = error_in(ErrorCode::kUnsupported, was_name(), "expected tensors that give {}, {}, found {}",
                            payload.label, counted(payload.data.size(), "byte"), found);
-    if (payload.is_asked) return error;
-    return with_advice(std::move(error),
-                       {text("{} does not ask for it; if {} is shared by several programs, give "
-                             "these new weights before they share it",
-                             given_.program->file().name(), payload.file)});
+    Advice advice = {"if it is to stay as it is, name it with ", AdviceTerm::kKeepPayload};
+    if (!payload.is_asked) {
+      advice = {
+          text("{} does not ask for it; if {} is shared by several programs, give these new weights "
+               "before they share it",
+               given_.program->file().name(), payload.file)};
+    }
+    if (is_searched) {
+      advice.insert(advice.begin(),
+                    "export_llama uses HQQ unless its configuration has quantization.use_hqq=False; ");
+    }
+    return with_advice(std::move(error), std::move(advice));
   }
 
   static bool is_quantized(const WeightPayload& payload) {
@@ -350,17 +397,24 @@ class Reweighter {
 
 Result<ReweightingPlan> plan(const Reweighting& description) {
   return without_exceptions([&]() -> Result<ReweightingPlan> {
-    ETSTREAM_ASSIGN(const auto payloads,
-                    explain_payloads(*description.program, description.weights, *description.was));
-    ETSTREAM_ASSIGN(const auto replacements, Reweighter(description, payloads).run());
+    Checkpoint was = *description.was;
+    ETSTREAM_ASSIGN(auto payloads, explain_payloads(*description.program, description.weights, was));
     ReweightingPlan out;
+    ETSTREAM_ASSIGN(out.kept, keep(description.keep, description.program->file().name(), payloads));
+    ETSTREAM_ASSIGN(auto frequencies, read_frequencies(*description.now));
+    // Frequencies that no config says stay.
+    const auto old_ones = std::span(was.tensors).subspan(description.was->tensors.size());
+    if (!frequencies) frequencies.emplace(old_ones.begin(), old_ones.end());
+    Reweighting given = description;
+    given.was = &was;
+    ETSTREAM_ASSIGN(const auto replacements, Reweighter(given, payloads, *frequencies).run());
     for (const ExplainedPayload& each : payloads)
       if (!each.pieces.empty()) ++out.replaced;
     ETSTREAM_ASSIGN(out.program, plan_with(description.program->file(), replacements));
     for (const TensorDataFile* file : description.weights) {
       ETSTREAM_ASSIGN(out.weights.emplace_back(), plan_with(file->file(), replacements));
     }
-    out.origins = origins_of(payloads, *description.was);
+    out.origins = origins_of(payloads, was);
     return out;
   });
 }

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 from etstream import _core
-from etstream._arguments import alignment, asked, by_name, is_path, path, several, size
+from etstream._arguments import alignment, asked, by_name, is_path, names, path, several, size
 from etstream._errors import InvalidArgumentError
 from etstream._programs import all_shards, shard_outputs
 from etstream._types import FilesLike, OutputLike, SourceLike
@@ -159,6 +159,7 @@ def reweight(
     output: OutputLike | None = None,
     weights_to: OutputLike | Iterable[OutputLike] = (),
     partial: bool = False,
+    keep: Iterable[str] = (),
     **options: Unpack[WriteOptions],
 ) -> ReweightingPlan:
     """Puts the weights of another checkpoint into a lowered program, and its tensor data files. Returns the plan.
@@ -177,12 +178,13 @@ def reweight(
         output: where the program goes.
         weights_to: an output too, or several: where the tensor data goes, one for each file of weights, in their order.
         partial: take each file of a set by itself; see Checkpoint.
+        keep: the labels or names of payloads that stay as they are, though nothing explains them.
         options: those of WriteOptions.
 
     Raises:
         InvalidArgumentError: the new checkpoint lacks a tensor, or has it in another shape; a payload may be one of
             several tensors that differ now; two payloads are equal now, which an export would store once; there are not
-            as many outputs for weights as files of weights.
+            as many outputs for weights as files of weights; `keep` has another name than those of unexplained payloads.
         UnsupportedError: the old checkpoint does not explain a payload; a key is in two files; a file is of another
             kind.
         NotFoundError: a file is not there, or a key that neither the program nor its weights have.
@@ -201,7 +203,7 @@ def reweight(
                 f"weights_to: expected as many outputs as files of weights, {len(files)}, found {len(outputs)}"
             )
         old, new = joined_checkpoint(was, partial), joined_checkpoint(now, partial)
-        whole, planned, replaced, origins = _core.plan_reweighting(program, files, old, new)
+        whole, planned, replaced, origins = _core.plan_reweighting(program, files, old, new, names("keep", keep))
         # Weights come first: a program must not be there before its weights.
         write([*zip(planned, outputs), (whole, output)], options)
     return ReweightingPlan(program=whole, weights=Table(planned), replaced=replaced, origins=WeightOrigins._of(origins))

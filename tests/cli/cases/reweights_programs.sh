@@ -41,9 +41,21 @@ etstream pte new.pte --constants-to expected_hashes.ptd -o expected_hashed.pte >
 try etstream reweight hashed.pte hashes.ptd --was old.safetensors --now new.safetensors -o hashed_new.pte --weights-to hashes_new.ptd
 cmp hashed_new.pte expected_hashed.pte && cmp hashes_new.ptd expected_hashes.ptd && echo "as moved out of the new program"
 
+both='--was old.safetensors --now new.safetensors'
+echo "--- what nothing explains stays, if its name is given"
+{ piece 1920 60; piece 2816 48; } | checkpoint few.safetensors '{"embedding.weight":{"dtype":"F32","shape":[5,3],"data_offsets":[0,60]},"linear.weight":{"dtype":"F32","shape":[3,4],"data_offsets":[60,108]}}'
+few='--was few.safetensors --now few.safetensors'
+bias="bias of XNNFullyConnected 0 in method 'forward', delegate 0 (XnnpackBackend)"
+try etstream reweight program.pte $few -o kept.pte
+try etstream reweight program.pte $few --keep "$bias" -o kept.pte
+cmp kept.pte program.pte && echo "as it was"
+try etstream reweight program.pte $few --keep "$bias" -o kept.pte --json
+etstream reweight program.pte $few --keep "$bias" -o - | cmp - program.pte && echo "the same"
+try etstream reweight program.pte $few --keep "$bias" --keep bias -o none.pte
+try etstream reweight program.pte $both --keep "$bias" -o none.pte
+
 echo "--- what is refused, and leaves nothing"
 refused() { try etstream reweight "$@" -o none.pte; }
-both='--was old.safetensors --now new.safetensors'
 try etstream reweight program.pte $both
 try etstream reweight program.pte --was old.safetensors -o none.pte
 try etstream reweight program.pte $both -o program.pte
@@ -62,7 +74,6 @@ refused model.bpte $both
 refused program.pte $both --max-disk 2K
 refused program.pte --was new.safetensors --now old.safetensors
 refused model.pte $both
-{ piece 1920 60; piece 2816 48; } | checkpoint few.safetensors '{"embedding.weight":{"dtype":"F32","shape":[5,3],"data_offsets":[0,60]},"linear.weight":{"dtype":"F32","shape":[3,4],"data_offsets":[60,108]}}'
 refused program.pte --was old.safetensors --now few.safetensors
 { piece 1920 60; piece 2816 48; piece 2944 12; } | checkpoint shape.safetensors "${header/3,4/4,3}"
 refused program.pte --was old.safetensors --now shape.safetensors

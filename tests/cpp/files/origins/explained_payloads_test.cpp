@@ -13,6 +13,8 @@
 
 #include "core/base/text.h"
 #include "files/origins/made_network.h"
+#include "files/origins/weight_free.h"
+#include "formats/tensor/converted_floats.h"
 #include "test_errors.h"
 
 namespace etstream::explained_payloads_test {
@@ -21,8 +23,7 @@ namespace {
 using made::Place;
 
 /// Returns the origins of a program's payloads, whose data files these are.
-WeightOrigins explained(const made::Program& program, const Checkpoint& checkpoint,
-                        const std::string& data = "") {
+WeightOrigins explained(const made::Program& program, Checkpoint checkpoint, const std::string& data = "") {
   std::vector<TensorDataFile> files;
   if (!data.empty()) files.push_back(made::opened_data(data));
   std::vector<const TensorDataFile*> all;
@@ -278,7 +279,8 @@ std::string ways_to_bias(const Checkpoint& checkpoint, const std::vector<std::ui
   }
   made::Program program;
   program.delegates = {{"XnnpackBackend", payload_of(graph, weights + bias)}};
-  const auto payloads = explain_payloads(made::opened(made::file(program)), {}, checkpoint);
+  Checkpoint known = checkpoint;
+  const auto payloads = explain_payloads(made::opened(made::file(program)), {}, known);
   REQUIRE_MESSAGE(payloads, full_message(payloads.error()));
   REQUIRE(payloads->size() == 2);
   CHECK_FALSE((*payloads)[0].pieces.empty());
@@ -379,6 +381,53 @@ TEST_CASE("what another backend compiled is not explained, whatever it looks lik
   CHECK(lines(origins) == "\n");
   CHECK_FALSE(origins.are_explained());
   CHECK(origins.unused == std::vector<std::string>{"w"});
+}
+
+TEST_CASE("integers come near the tensor that they follow, whatever their scales") {
+  const Checkpoint all = of_tensors({made::tensor("other", {8, 32}, made::floats(256, 2)),
+                                     made::tensor("w", {8, 32}, made::floats(256, 1))});
+  Quantization how = {32, -8, 7, 0.3F};  // as the least scale, which no quantizer has
+  how.high_is_first = true;
+  made::Program program;
+  program.constants = {{made::bytes_after(all, 1, {QuantizeStep{how}}), {8, 16}, "", ScalarType::kUInt8}};
+  how = {256, -100, 100, 0};
+  program.constants.push_back(
+      {made::bytes_after(all, 1, {QuantizeStep{how}}), {8, 32}, "", ScalarType::kInt8});
+  CHECK(lines(explained(program, all)) == "; near w; near other\n; near w; near other\n");
+}
+
+TEST_CASE("inverse frequencies are computed by the config, or else found by their bytes") {
+  const TemporaryFolder folder;
+  Checkpoint all = of_tensors({made::tensor("w", {4}, made::floats(4, 1))});
+  all.files = {folder / "model.safetensors"};
+  const auto by = [&](const std::string& theta) {
+    put_file(folder / "config.json", text(R"({{"head_dim": 64, "rope_theta": {}}})", theta));
+  };
+  by("10000");
+  const auto known = read_frequencies(all);
+  const ByteSource data = (**known).at(0).data;
+  const auto halves = convert_floats(data, ScalarType::kFloat32, ScalarType::kBFloat16);
+  const std::string bytes = text_of(data);
+  made::Program program;
+  program.constants = {{bytes, {1, 32, 1}}, {text_of(*halves), {32}, "", ScalarType::kBFloat16}};
+  const std::string found =
+      "inverse frequencies of RoPE; or inverse frequencies of RoPE, 0 of 32 in vectors\n";
+  const WeightOrigins origins = explained(program, all);
+  CHECK(lines(origins).starts_with(found + "inverse frequencies of RoPE, cast to bfloat16"));
+  CHECK(origins.unused == std::vector<std::string>{"w"});
+  by("500000");
+  CHECK(lines(explained(program, all)) == "\n\n");
+  put_file(folder / "config.json", "{}");
+  program.constants.pop_back();
+  CHECK(lines(explained(program, all)) == found);
+  for (const std::size_t at : {0U, 60U, 124U}) {  // a bit of the first, a middle and the last one
+    program.constants[0].bytes = bytes;
+    program.constants[0].bytes[at] = static_cast<char>(bytes[at] ^ 1);
+    CHECK(lines(explained(program, all)) == "\n");
+    by("10000");
+    CHECK(lines(explained(program, all)) == "\n");
+    put_file(folder / "config.json", "{}");
+  }
 }
 
 TEST_CASE("the head of a model's config says which rows are interleaved") {

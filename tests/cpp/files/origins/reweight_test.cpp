@@ -6,13 +6,18 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/base/text.h"
 #include "files/origins/made_network.h"
+#include "files/origins/weight_free.h"
 #include "test_errors.h"
+#include "test_files.h"
 
 namespace etstream::reweight_test {
 namespace {
@@ -25,6 +30,7 @@ struct Case {
   Checkpoint was;
   Checkpoint now;
   std::string data = {};
+  std::vector<std::string> keep = {};
 };
 
 /// The program and the tensor data with new weights.
@@ -40,7 +46,7 @@ Result<Files> reweighted(const Case& given) {
   std::vector<const TensorDataFile*> all;
   for (const TensorDataFile& file : files) all.push_back(&file);
   const ProgramFile program = made::opened(made::file(given.program));
-  const auto planned = plan(Reweighting{&program, all, &given.was, &given.now});
+  const auto planned = plan(Reweighting{&program, all, &given.was, &given.now, {}, given.keep});
   if (!planned) return planned.error();
   CHECK(planned->weights.size() == files.size());
   return Files{written(planned->program), files.empty() ? "" : written(planned->weights[0]),
@@ -185,18 +191,95 @@ TEST_CASE("payloads that the old checkpoint does not explain are refused") {
       given,
       "kUnsupported: old.safetensors: expected tensors that give constant 'w' of method 'forward', 16 "
       "bytes, found none that give its bytes; of as many elements, the nearest first, are 'w', 'u'; nor "
-      "those of 1 more payload");
+      "those of 1 more payload; if it is to stay as it is, name it with keep");
   given.program.constants.erase(given.program.constants.begin());
   check_refused(
       given,
       "kUnsupported: old.safetensors: expected tensors that give constant 'v' of method 'forward', 24 "
-      "bytes, found none that give its bytes");
+      "bytes, found none that give its bytes; if it is to stay as it is, name it with keep");
   given.program.constants.clear();
   given.program.delegates = {{"OtherBackend", "compiled"}};
   given.was.files.clear();
-  check_refused(given,
-                "kUnsupported: the old checkpoint: expected tensors that give method 'forward', delegate 0 "
-                "(OtherBackend), 8 bytes, found what its backend compiled, which is not explained");
+  check_refused(
+      given,
+      "kUnsupported: the old checkpoint: expected tensors that give method 'forward', delegate 0 "
+      "(OtherBackend), 8 bytes, found what its backend compiled, which is not explained; if it is to "
+      "stay as it is, name it with keep");
+}
+
+TEST_CASE("payloads that nothing explains stay if they are named, and no others") {
+  Case given;
+  given.program.constants = {{made::floats(4, 1), {4}, "mask"}, {made::floats(4, 2), {4}, "w"}};
+  given.program.delegates = {{"OtherBackend", "compiled"}};
+  given.was = {{}, {floats("w", 2)}};
+  given.now = {{}, {floats("w", 3)}};
+  const std::string delegate = "method 'forward', delegate 0 (OtherBackend)";
+  for (const char* mask : {"constant 'mask' of method 'forward'", "mask"}) {
+    given.keep = {delegate, mask};
+    const auto files = reweighted(given);
+    REQUIRE_MESSAGE(files, full_message(files.error()));
+    made::Program expected = given.program;
+    expected.constants[1].bytes = made::floats(4, 3);
+    CHECK((files->program == made::file(expected)));
+    CHECK(files->replaced == 1);
+  }
+  given.keep = {"mask"};
+  CHECK(error_of(reweighted(given)) == containing("expected tensors that give " + delegate));
+  const std::string expected =
+      "kInvalidArgument: bad: expected the name of a payload that nothing explains, found ";
+  given.keep = {"mask", "method 'forward', delegate 1"};
+  check_refused(given, expected + "'method 'forward', delegate 1'; the nearest first: '" + delegate +
+                           "', 'constant 'mask' of method 'forward''");
+  given.keep = {"w"};
+  CHECK(error_of(reweighted(given)) == containing(expected + "'w'"));
+  given.program.delegates.clear();
+  given.program.constants.erase(given.program.constants.begin());
+  check_refused(given, expected + "'w'; all are explained");
+}
+
+TEST_CASE("frequencies become those of the new config, and stay if it does not say them") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "now");
+  Case given;
+  given.was = {{folder / "model.safetensors"}, {}};
+  given.now = {{folder / "now/model.safetensors"}, {}};
+  const auto put = [&](const std::string& path, const std::string& rope) {
+    put_file(folder / path, text(R"({{"head_dim": 128{}}})", rope));
+  };
+  const auto frequencies = [](const Checkpoint& checkpoint) {
+    return text_of((**read_frequencies(checkpoint)).at(0).data);
+  };
+  put("config.json", R"(, "rope_theta": 10000)");
+  const std::string old = frequencies(given.was);
+  given.program.constants = {{old, {64}}};
+  const auto check = [&](const std::string& expected) {
+    const auto files = reweighted(given);
+    REQUIRE_MESSAGE(files, full_message(files.error()));
+    made::Program program = given.program;
+    program.constants[0].bytes = expected;
+    CHECK((files->program == made::file(program)));
+  };
+  check(old);  // no config
+  put("now/config.json", "");
+  check(old);
+  put("now/config.json", R"(, "rope_theta": 10000)");
+  check(old);
+  const std::string linear = R"(, "rope_scaling": {"type": "linear", "factor": 4})";
+  put("now/config.json", R"(, "rope_theta": 10000)" + linear);
+  check(frequencies(given.now));
+  CHECK((frequencies(given.now) != old));
+  // The C library and vectors round this one differently.
+  put("now/config.json", R"(, "rope_theta": 1000000)");
+  CHECK(error_of(reweighted(given)) == containing("which were equal and differ now"));
+  for (const std::string& other :
+       {linear, std::string(R"(, "rope_parameters": {"rope_type": "new", "factor": 2})")}) {
+    put("now/config.json", other);
+    CHECK(error_of(reweighted(given)) == containing("expected a tensor 'inverse frequencies of RoPE' as in"));
+  }
+  // The old ones may be known by their bytes alone.
+  put("config.json", "");
+  put("now/config.json", R"(, "rope_theta": 500000)");
+  check(frequencies(given.now));
 }
 
 TEST_CASE("data that the program does not ask for is refused, with what it may be") {
@@ -222,6 +305,22 @@ TEST_CASE("scales that do not follow from the weights are refused, with what the
   given.was.tensors[made::kSecondBias] = floats("second.bias", 99, 2);
   CHECK(error_of(reweighted(given)) == containing("give bias of XNNFullyConnected 1"));
   CHECK(error_of(reweighted(given)) == containing("; scales that an export searched for"));
+}
+
+TEST_CASE("integers that follow a tensor, but for their scales, are told to be HQQ's") {
+  Case given;
+  given.was = {{}, {made::tensor("w", {4, 64}, made::floats(256, 1))}};
+  given.now = given.was;
+  const Quantization how = {256, -100, 100, 0};
+  given.program.constants = {
+      {made::bytes_after(given.was, 0, {QuantizeStep{how}}), {4, 64}, "", ScalarType::kInt8}};
+  check_refused(
+      given,
+      "kUnsupported: the old checkpoint: expected tensors that give constant value 1 of method "
+      "'forward', 256 bytes, found none that give its bytes; of as many elements, the nearest first, "
+      "are 'w'; scales that an export searched for, as HQQ does, do not follow from the weights, such "
+      "as those of the integers that follow 'w'; export_llama uses HQQ unless its configuration "
+      "has quantization.use_hqq=False; if it is to stay as it is, name it with keep");
 }
 
 TEST_CASE("integers are replaced as they are, be it one byte, and payloads without keys may be equal") {
