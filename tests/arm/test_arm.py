@@ -95,9 +95,9 @@ def blocks_of(stream: bytes) -> dict[str, tuple[int, bytes, bool]]:
 
 def only_payload(program: Path) -> tuple[dict[str, Any], bytes]:
     """Returns how inspect() describes the data of the only delegate, and the data."""
-    (described,) = etstream.inspect(program)["payloads"]
+    (described,) = etstream.inspect(program).payloads
     (payload,) = etstream.ProgramFile(program).payloads
-    return described, bytes(payload.data)
+    return described.to_dict(), bytes(payload.data)
 
 
 @pytest.mark.parametrize("file", ["cnn_arm_delegate_ethos-u55-128", "cnn_arm_delegate_ethos-u85-256", "external/model"])

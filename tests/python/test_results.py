@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tests that results have one style: the fields that docs/command.md lists, a short repr, tables and to_dict()."""
+"""Tests that results have one style: the fields that docs/command lists, a short repr, tables and to_dict()."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests" / "readme"))
 from json_tables import read_tables  # noqa: E402
 
-TABLES = read_tables(ROOT / "docs" / "command.md")
+TABLES = read_tables(ROOT / "docs" / "command")
 OF_TABLES = {
     "A plan": results.PlannedFile,
     "verify": results.FileFindings,
@@ -43,7 +43,7 @@ DELEGATED = ROOT / "tests" / "golden" / "delegated_program" / "program.pte"
 
 
 def fields_of(kind: type[Any], start: str = "") -> set[str]:
-    """Returns the fields of a class and of those within it, as the tables of docs/command.md name them."""
+    """Returns the fields of a class and of those within it, as the tables of docs/command name them."""
     found = set()
     for name, hint in get_type_hints(kind).items():
         found.add(start + name)

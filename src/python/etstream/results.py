@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The results of functions: objects with fields. docs/command.md describes each field below "Reports as JSON".
+"""The results of functions: objects with fields. docs/command describes each field below "Reports as JSON".
 
 Sizes and offsets are in bytes. A number or a text that does not apply is None, and a list is empty then. Lists of
 results are a Table. A short repr, tables in a notebook and to_dict() follow from the fields that a class lists.
