@@ -111,21 +111,21 @@ enum class ContentKind : std::uint8_t {
 ///
 /// No two pieces of a file have one path. These are the paths:
 ///
-///   flatbuffer, graph               the tables of a program or of tensor data; the graph of a package
-///   segments/0                      a segment
-///   constants/3, initial/1          the data of a program's tensors, by its number
-///   forward/delegate 0              what a backend compiled for a method
-///   forward/delegate 0/weight_data  the part of it that has this name
-///   named/lm_head.weight            the data of that name: of a program, tensor data, a checkpoint, a
-///   package members/aliases.json            a member of a package program, program/segments/0     the
-///   program of a bundle, and a piece of it cases/forward/1/input 0         a tensor of a bundle's test case,
-///   counted over all suites of the method cpu, cpu/segments/0             a payload of a fat container, and
-///   a piece of the file that it is changes/0                       the bytes of an update for a piece of the
-///   file that it makes
+/// - flatbuffer: the tables of a program or of tensor data; graph: those of a package
+/// - segments/0: a segment
+/// - constants/3, initial/1: the data of a program's tensors, by its number
+/// - forward/delegate 0: what a backend compiled for a method
+/// - forward/delegate 0/weight_data: the part of it that has this name
+/// - named/lm_head.weight: the data of that name, of a program, tensor data, a checkpoint or a package
+/// - members/aliases.json: a member of a package
+/// - program, program/segments/0: the program of a bundle, and a piece of it
+/// - cases/forward/1/input 0: a tensor of a bundle's test case, which counts over all suites of the method
+/// - cpu, cpu/segments/0: a payload of a fat container, and a piece of the file that it is
+/// - changes/0: the bytes of an update for a piece of the file that it makes
 ///
-/// What is no letter in a name from the file is %XX: what a terminal acts on, what is not UTF-8, '%', '#',
-/// and '/' unless the name is the end of the path. If a name comes again, "#2" follows it. The first letter
-/// of a method with the name of another first word, such as "named", is %XX too.
+/// A name from the file has %XX for each byte of what a terminal acts on, of what is not UTF-8, and of '%',
+/// '#' and '/', which stays where the name is the end of the path. If a name comes again, "#2" follows it.
+/// The first letter of a method with the name of another first word, such as "named", is %XX too.
 struct Piece {
   std::string path;
   ContentKind kind = ContentKind::kOther;

@@ -30,7 +30,7 @@
 namespace etstream {
 namespace {
 
-/// Where bytes lie in a file, the base, of any size, found by hashes of a few of them at equal distances.
+/// Finds where bytes lie in a file of any size, the base, by hashes of a few of them at equal distances.
 /// Memory: 3 MiB.
 class ContentIndex {
  public:

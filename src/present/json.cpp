@@ -140,16 +140,13 @@ std::string filled_page(std::string_view page, std::string_view json) {
   const std::size_t place = page.find(kPlace);
   std::string out(page.substr(0, place));
   out.reserve(page.size() + json.size());
-  std::string data;
-  append_characters(data, json);
-  for (const char c : data) {
-    // This is only in strings. Unescaped, it could end the script that has the data.
-    if (c == '<') {
-      out += "\\u003c";
-    } else {
-      out += c;
-    }
+  // A '<' is only in strings. Unescaped, it could end the script that has the data.
+  for (std::size_t end = json.find('<'); end != std::string_view::npos; end = json.find('<')) {
+    append_characters(out, json.substr(0, end));
+    out += "\\u003c";
+    json.remove_prefix(end + 1);
   }
+  append_characters(out, json);
   return out += page.substr(place + kPlace.size());
 }
 

@@ -149,7 +149,7 @@ def read_tables(folder: Path) -> dict[str, dict[str, tuple[bool, str]]]:
                 tables.setdefault(heading, {})[match[1]] = (match[2] is not None, match[3])
                 if told := SAME.search(match[4]):
                     same.append((told[2] is not None, heading, match[1], told[2] or heading, told[1]))
-    # Those that other tables refer to come first.
+    # The tables that others refer to come first.
     for _, heading, field, there, like in sorted(same):
         item = "[]." if tables[there][like][1] == "array" else "."
         rows = {name: row for name, row in tables[there].items() if name.startswith(like + item)}

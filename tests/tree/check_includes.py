@@ -42,7 +42,7 @@ OUTSIDE = {
     # that a check found.
     "python": "core/base/* present/* core/io/descriptor_posix.h files/runs/unnamed_file_posix.h flatbuffer/schema.h"
     " flatbuffer/schema_packer.h formats/tensor/dimensions.h formats/tensor/strided_source.h"
-    " formats/bpte/bundled_program.h formats/bpte/test_cases.h formats/bpte/test_cases.h"
+    " formats/bpte/bundled_program.h formats/bpte/test_cases.h"
     " formats/pte/rewrite/program_description.h memory/heap/in_process_linux.h",
     "executorch": "core/base/*",
 }

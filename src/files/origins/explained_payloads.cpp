@@ -357,12 +357,14 @@ class Explainer {
     const auto mean_of = [](const Samples& all) {
       return std::accumulate(all.begin(), all.end(), 0.0) / kSamples;
     };
+    const double mean_a = mean_of(*a);
+    const double mean_b = mean_of(*b);
     double product = 0;
     double square_a = 0;
     double square_b = 0;
     for (std::size_t i = 0; i < kSamples; ++i) {
-      const double from_a = (*a)[i] - mean_of(*a);
-      const double from_b = (*b)[i] - mean_of(*b);
+      const double from_a = (*a)[i] - mean_a;
+      const double from_b = (*b)[i] - mean_b;
       product += from_a * from_b;
       square_a += from_a * from_a;
       square_b += from_b * from_b;
