@@ -48,7 +48,7 @@ etstream inspect floats.ptd | grep -o 'named.*float.*'
 try etstream ptd floats.safetensors --dtype 'b*=float17' -o never
 # The output's ending says the format.
 etstream ptd floats.safetensors -o copy.safetensors >output
-cmp floats.safetensors copy.safetensors || etstream inspect copy.safetensors | head -1
+cmp --silent floats.safetensors copy.safetensors || etstream inspect copy.safetensors | head -1
 try etstream ptd floats.safetensors --to ptd -o never.safetensors
 try etstream ptd floats.safetensors -o never.gguf
 try etstream pte model.pte --constants-to never.safetensors -o never.pte
