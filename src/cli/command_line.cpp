@@ -126,6 +126,7 @@ Option add_option(CLI::App& command, const std::string& name, const std::string&
 
 template Option add_argument(CLI::App&, const std::string&, std::string&, const std::string&);
 template Option add_argument(CLI::App&, const std::string&, std::vector<std::string>&, const std::string&);
+template Option add_argument(CLI::App&, const std::string&, std::optional<std::string>&, const std::string&);
 #define ETSTREAM_OPTION_OF(T) \
   template Option add_option(CLI::App&, const std::string&, const std::string&, T&, const std::string&)
 ETSTREAM_OPTION_OF(std::string);
