@@ -55,7 +55,8 @@ class RandomProgram:
 def generate(seed: int) -> RandomProgram:
     """Returns the program of a seed, which is always the same."""
     rng = random.Random(f"program {seed}")
-    constants, delegates = _buffers(rng), _delegate_data(rng)
+    # ExecuTorch's emitter always writes the one for no data; a program without it is one that runtimes refuse.
+    constants, delegates = _buffers(rng) or [schema.Buffer(b"")], _delegate_data(rng)
     mutable = _maybe(rng, _buffers)
     has_data = mutable is not None and any(buffer.storage for buffer in mutable)
     plans = [_plan(rng, mutable if has_data else [], delegates) for _ in range(rng.choice((1, 1, 2, 4)))]

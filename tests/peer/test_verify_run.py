@@ -322,7 +322,7 @@ def test_the_run_ends_with_the_command(etstream: Etstream, exported: Callable[[s
 def test_errors_have_executorchs_names() -> None:
     header = Path(next(iter(executorch.__path__))) / "include/executorch/runtime/core/error.h"
     theirs = {int(number, 16): name for name, number in re.findall(r"^  (\w+) = (0x\w+),", header.read_text(), re.M)}
-    source = (ROOT / "src/files/runs/run_words.cpp").read_text()
+    source = (ROOT / "src/files/runs/output_run.cpp").read_text()
     ours = {int(number, 16): name for number, name in re.findall(r'\{(0x\w+), "(\w+)"\}', source)}
     assert {0: "Ok", **ours} == theirs
 

@@ -42,7 +42,7 @@ Result<std::uint32_t> shared_alignment(const pte::Program& program) {
   std::uint64_t places = kMostInlineAlignment | program.view().file().size();
   ETSTREAM_TRY(for_each(program.inline_delegates(), [&](const pte::InlineDelegate& entry) -> Result<void> {
     ETSTREAM_ASSIGN(const auto data, entry.vector(program.fields().backend_delegate_inline_data.data));
-    if (data && data->count > 0) places |= data->elements();
+    if (data) places |= data->elements();
     return {};
   }));
   return static_cast<std::uint32_t>(std::uint64_t{1} << std::countr_zero(places));
