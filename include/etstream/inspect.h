@@ -154,6 +154,7 @@ struct Piece {
 struct FileContent {
   ContentKind kind = ContentKind::kContainer;
   std::string path = {};           // of the piece; empty for tables and padding between pieces
+  std::string name = {};           // what its key stands for, by InspectOptions::names; may be empty
   std::string detail = {};         // for people: "float32 [4, 3]"; may be empty
   std::uint64_t offset = 0;        // from the start of the file, in bytes
   std::uint64_t size = 0;          // in bytes

@@ -129,14 +129,14 @@ Result<std::vector<FileContent>> read_contents(const AnyFile& file, const SayMor
   ETSTREAM_TRY(for_each_piece(file, Pieces::kAll, [&](const Piece& piece) {
     const auto offset = piece.data.offset_in(whole);
     if (!offset || piece.data.size() == 0) return true;
-    const std::string more = say_more ? say_more(piece) : "";
     const auto element = piece.layout ? item_size(piece.layout->scalar_type) : 0;
     found.push_back({.kind = piece.kind,
                      .path = piece.path,
-                     .detail = more + (more.empty() || piece.what.empty() ? "" : ", ") + piece.what,
+                     .detail = piece.what,
                      .offset = *offset,
                      .size = piece.data.size(),
                      .element_size = static_cast<std::uint32_t>(element)});
+    if (say_more) say_more(piece, found.back());
     return true;
   }));
   return Nesting(whole).run(std::move(found));

@@ -250,15 +250,15 @@ SayMore names_and_users(const KeyNames& names, const FileInspection& inspection)
   for (const NamedDataInfo& info : inspection.program_data) {
     if (!info.asked_by.empty()) users.emplace(info.path, info.asked_by.front());
   }
-  return [&names, users = std::move(users)](const Piece& piece) -> std::string {
-    if (piece.kind != ContentKind::kNamedData && piece.kind != ContentKind::kTensor) return {};
+  return [&names, users = std::move(users)](const Piece& piece, FileContent& content) {
+    if (piece.kind != ContentKind::kNamedData && piece.kind != ContentKind::kTensor) return;
     const bool is_bundled = piece.path.starts_with(kProgramAbove);  // and names leave that out
     const auto name =
         names.find(!piece.key.empty() ? piece.key : piece.path.substr(is_bundled ? kProgramAbove.size() : 0));
+    if (name != names.end()) content.name = name->second;
     const auto user = users.find(piece.path);
-    const bool has_both = name != names.end() && user != users.end();
-    return text("{}{}{}", name == names.end() ? "" : name->second, has_both ? ", " : "",
-                user == users.end() ? "" : user->second);
+    if (user != users.end())
+      content.detail = text("{}{}{}", user->second, piece.what.empty() ? "" : ", ", piece.what);
   };
 }
 

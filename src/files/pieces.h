@@ -109,8 +109,8 @@ template <class List, class NameOf = std::identity>
                                                      const ProgramFile& program);
 [[nodiscard]] Result<std::uint64_t> memory_alignment(const TensorDataFile& file);
 [[nodiscard]] Result<std::uint64_t> memory_alignment(const FatContainerFile& container);
-/// See read_contents(ByteSource). `say_more` returns what goes before what the file says of a piece.
-using SayMore = std::function<std::string(const Piece&)>;
+/// See read_contents(ByteSource). `say_more` adds to what the file says of a piece.
+using SayMore = std::function<void(const Piece&, FileContent&)>;
 [[nodiscard]] Result<std::vector<FileContent>> read_contents(const AnyFile& file,
                                                              const SayMore& say_more = {});
 /// See find_duplicates(ByteSource). `contents` are those of `file`.

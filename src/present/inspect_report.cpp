@@ -122,13 +122,15 @@ static void to_json(Json& out, const Duplicates& group) {
       {"size", group.size}, {"wasted", group.wasted()}, {"paths", group.paths}, {"offsets", group.offsets}};
 }
 
-/// Turns a content into the page's form, [kind, parent, offset, size, path, detail, others], without empty
-/// parts at the end: a file may have a hundred thousand contents.
+/// Turns a content into the page's form, [kind, parent, offset, size, path, detail, others, name], without
+/// empty parts at the end: a file may have a hundred thousand contents.
 static void to_json(Json& out, const FileContent& each) {
   out = Json::list(static_cast<int>(each.kind), each.parent, each.offset, each.size);
   if (!each.path.empty()) out.push_back(each.path);
-  if (!each.detail.empty() || each.others != 0) out.push_back(each.detail);
-  if (each.others != 0) out.push_back(each.others);
+  const bool has_last = each.others != 0 || !each.name.empty();
+  if (!each.detail.empty() || has_last) out.push_back(each.detail);
+  if (has_last) out.push_back(each.others);
+  if (!each.name.empty()) out.push_back(each.name);
 }
 
 static void to_json(Json& out, const CodedSizes::One& one) { out = Json::list(one.content, one.size); }

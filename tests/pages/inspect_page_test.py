@@ -185,6 +185,22 @@ class InBrowser(OfFiles):
             self.assertEqual(page.value("document.images.length"), 0)
             self.assertEqual(page.errors, [])
 
+    def test_tiles_have_the_names_that_keys_stand_for(self) -> None:
+        file, names = self.folder / "hashes.safetensors", self.folder / "names.json"
+        stands_for = {f"{i:064x}": f"layers.{i // 3}.{('up', 'down', 'norm')[i % 3]}" for i in range(12)}
+        write_safetensors(file, ((key, "F32", os.urandom(40000)) for key in stands_for))
+        names.write_text(json.dumps(stands_for))
+        run("inspect", file, "--names", names, "--html", self.folder / "page.html")
+        with browser() as page:
+            page.open(self.folder / "page.html")
+            self.assertEqual(page.value("map.firstElementChild.ariaLabel.split(',')[0]"), "layers")
+            page.value("map.firstElementChild.focus()")
+            page.press("Enter", "Enter", "Tab")
+            self.assertRegex(page.value("about.textContent"), r"^layers\.\d\.(up|down|norm) .* named/0{62}")
+            shown = page.value("[...document.querySelectorAll('#all td:first-child')].map(cell => cell.textContent)")
+            self.assertLessEqual(set(stands_for.values()), set(shown))
+            self.assertEqual(page.errors, [])
+
     def test_keys_move_go_in_and_out(self) -> None:
         file = self.folder / "layers.safetensors"
         layers = [(f"layers.{i}.{part}", "F32", os.urandom(40000)) for i in range(4) for part in ("up", "down", "norm")]
