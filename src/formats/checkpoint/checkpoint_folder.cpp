@@ -82,6 +82,9 @@ Result<void> read_members(JsonReader& json, ModelConfig& out) {
 /// The names of weights in the order in which transformers looks for them.
 constexpr std::string_view kPreferred[] = {"model.safetensors", "model.safetensors.index.json",
                                            "pytorch_model.bin", "pytorch_model.bin.index.json"};
+/// Changes to weights that transformers applies to those of a folder with kAdapterConfig.
+constexpr std::string_view kAdapters[] = {"adapter_model.safetensors", "adapter_model.bin"};
+constexpr std::string_view kAdapterConfig = "adapter_config.json";
 /// The endings of other names that weights have. An index stands for the files that it names.
 constexpr std::string_view kIndexEndings[] = {".safetensors.index.json", ".bin.index.json"};
 constexpr std::string_view kEndings[] = {".safetensors", ".gguf", ".ptd", ".pth", ".bin"};
@@ -355,7 +358,14 @@ Result<std::vector<std::string>> files_of_folder(const std::string& folder, cons
   if (is_file_name(config.weights)) return Paths{base + config.weights};
   for (const std::string_view name : kPreferred) {
     std::string path = base + std::string(name);
-    if (is_file(path)) return Paths{std::move(path)};
+    if (!is_file(path)) continue;
+    for (const std::string_view adapter : kAdapters) {
+      if (!is_file(text("{}{}", base, adapter)) || !is_file(text("{}{}", base, kAdapterConfig))) continue;
+      return with_advice(error_in(ErrorCode::kInvalidArgument, folder,
+                                  "is a folder with {} and {}, which changes its weights", name, adapter),
+                         {text("merge them with peft's merge_and_unload(), or give {} itself", name)});
+    }
+    return Paths{std::move(path)};
   }
   ETSTREAM_ASSIGN(Candidates found, candidates_in(base, open_file));
   if (found.size() == 1) return std::move(found.begin()->second);

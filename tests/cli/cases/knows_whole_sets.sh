@@ -84,6 +84,12 @@ cp part1.gguf mixed/a.gguf
 cp all.ptd mixed
 try etstream ptd mixed -o never
 try etstream inspect empty
+# transformers applies an adapter to the weights that it lies beside.
+mkdir adapted
+tensor adapted/model.safetensors w abcd
+tensor adapted/adapter_model.safetensors base_model.model.w.lora_A.weight efgh
+echo '{}' >adapted/adapter_config.json
+try etstream ptd adapted -o never
 # A folder may also have shards of .bin files, known by their names; those of optimizers and tokenizers end like them.
 mkdir bins
 etstream ptd all.ptd --only 'lm_head*' --to pth -o bins/pytorch_model-00001-of-00002.bin >output
