@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Made by tests/mutants/operator_signatures.py of ExecuTorch 1.5.1: 270 operators.
+// Made by tests/mutants/operator_signatures.py of ExecuTorch 1.5.1: 293 operators.
 #include "runtime_checks/operator_signatures.h"
 
 namespace etstream {
@@ -39,6 +39,7 @@ constexpr OperatorSignature kSignatures[] = {
     {{kTensor, kDouble, kInt, kInt, kInt, kInt, kOptionalInt, kOut, kReturn},
      "quantized_decomposed::dequantize_per_tensor.out"},
     {{kTensor, kDouble, kInt, kInt, kInt, kInt, kOut, kReturn},
+     "cortex_m::dequantize_per_tensor.out cortex_m::quantize_per_tensor.out "
      "quantized_decomposed::quantize_per_tensor.out"},
     {{kTensor, kDouble, kInt, kInt, kInt, kTensor, kDouble, kInt, kInt, kInt, kDouble, kInt, kInt, kInt, kOut,
       kReturn},
@@ -51,8 +52,11 @@ constexpr OperatorSignature kSignatures[] = {
     {{kTensor, kInt, kInt, kBool, kBool, kOut, kOut, kReturn}, "aten::topk.values"},
     {{kTensor, kInt, kInt, kDouble, kInt, kOut, kOut, kReturn},
      "quantized_decomposed::choose_qparams.Tensor_out"},
+    {{kTensor, kInt, kInt, kInt, kInt, kInt, kInt, kOut, kReturn}, "cortex_m::softmax.out"},
     {{kTensor, kInt, kInt, kInt, kOut, kReturn},
      "aten::diagonal_copy.out aten::narrow_copy.out aten::unfold_copy.out"},
+    {{kTensor, kInt, kInt, kInt, kTensor, kInt, kInt, kInt, kInt, kInt, kInt, kInt, kInt, kOut, kReturn},
+     "cortex_m::quantized_add.out"},
     {{kTensor, kInt, kInt, kOut, kReturn}, "aten::select_copy.int_out aten::transpose_copy.int_out"},
     {{kTensor, kInt, kInt, kOutList, kReturn}, "aten::split_copy.Tensor_out"},
     {{kTensor, kInt, kOptionalInt, kOptionalInt, kInt, kOut, kReturn}, "aten::slice_copy.Tensor_out"},
@@ -63,6 +67,10 @@ constexpr OperatorSignature kSignatures[] = {
      "aten::tril.out aten::unsqueeze_copy.out preprocess::tile_crop.out"},
     {{kTensor, kInt, kOutList, kReturn}, "aten::unbind_copy.int_out"},
     {{kTensor, kInt, kTensor, kBool, kOut, kReturn}, "aten::gather.out"},
+    {{kTensor, kInt, kTensor, kInt, kInt, kDouble, kOut, kReturn}, "cortex_m::quantized_div.out"},
+    {{kTensor, kInt, kTensor, kInt, kInt, kInt, kInt, kOut, kReturn}, "cortex_m::quantized_mul.out"},
+    {{kTensor, kInt, kTensor, kInt, kInt, kInt, kInt, kTensor, kOut, kReturn},
+     "cortex_m::quantized_batch_matmul.out"},
     {{kTensor, kInt, kTensor, kOut, kReturn}, "aten::index_select.out"},
     {{kTensor, kInt, kTensor, kScalar, kOut, kReturn}, "aten::scatter.value_out"},
     {{kTensor, kInt, kTensor, kTensor, kOut, kReturn}, "aten::scatter.src_out aten::scatter_add.out"},
@@ -72,8 +80,13 @@ constexpr OperatorSignature kSignatures[] = {
     {{kTensor, kIntList, kInt, kBool, kOut, kReturn}, "aten::_fft_r2c.out"},
     {{kTensor, kIntList, kInt, kInt, kOut, kReturn}, "aten::_fft_c2r.out"},
     {{kTensor, kIntList, kInt, kOutList, kReturn}, "aten::split_with_sizes_copy.out"},
+    {{kTensor, kIntList, kIntList, kInt, kOut, kReturn}, "cortex_m::pad.out"},
     {{kTensor, kIntList, kIntList, kIntList, kBool, kBool, kOptionalInt, kOut, kReturn},
      "aten::avg_pool2d.out"},
+    {{kTensor, kIntList, kIntList, kIntList, kBool, kInt, kInt, kInt, kTensor, kOut, kReturn},
+     "cortex_m::quantized_avg_pool2d.out cortex_m::quantized_avg_pool2d_nhwc.out"},
+    {{kTensor, kIntList, kIntList, kIntList, kIntList, kBool, kInt, kInt, kInt, kInt, kOut, kReturn},
+     "cortex_m::quantized_max_pool2d.out cortex_m::quantized_max_pool2d_nhwc.out"},
     {{kTensor, kIntList, kIntList, kIntList, kIntList, kBool, kOut, kOut, kReturn},
      "aten::max_pool2d_with_indices.out"},
     {{kTensor, kIntList, kIntList, kOptionalInt, kOut, kReturn}, "aten::as_strided_copy.out"},
@@ -84,7 +97,7 @@ constexpr OperatorSignature kSignatures[] = {
      "aten::_adaptive_avg_pool2d.out aten::flip.out aten::permute_copy.out aten::reflection_pad1d.out "
      "aten::reflection_pad2d.out aten::reflection_pad3d.out aten::repeat.out aten::replication_pad1d.out "
      "aten::replication_pad2d.out aten::replication_pad3d.out aten::squeeze_copy.dims_out "
-     "aten::view_copy.out"},
+     "aten::view_copy.out cortex_m::transpose.out"},
     {{kTensor, kIntList, kScalar, kOut, kReturn}, "aten::constant_pad_nd.out"},
     {{kTensor, kOptionalDouble, kOut, kReturn}, "aten::logit.out"},
     {{kTensor, kOptionalInt, kBool, kOut, kReturn}, "aten::argmax.out aten::argmin.out"},
@@ -158,6 +171,18 @@ constexpr OperatorSignature kSignatures[] = {
      "quantized_decomposed::embedding_byte.out"},
     {{kTensor, kTensor, kOptionalTensor, kIntList, kIntList, kIntList, kBool, kIntList, kInt, kOut, kReturn},
      "aten::convolution.out"},
+    {{kTensor, kTensor, kOptionalTensor, kIntList, kIntList, kIntList, kInt, kInt, kInt, kTensor, kTensor,
+      kInt, kInt, kTensor, kOut, kReturn},
+     "cortex_m::quantized_depthwise_conv2d.out cortex_m::quantized_depthwise_conv2d_nhwc.out"},
+    {{kTensor, kTensor, kOptionalTensor, kIntList, kIntList, kIntList, kInt, kInt, kTensor, kTensor, kInt,
+      kInt, kTensor, kOut, kReturn},
+     "cortex_m::quantized_conv2d.out cortex_m::quantized_conv2d_nhwc.out"},
+    {{kTensor, kTensor, kOptionalTensor, kIntList, kIntList, kIntList, kIntList, kInt, kInt, kTensor, kTensor,
+      kInt, kInt, kTensor, kTensor, kOut, kReturn},
+     "cortex_m::quantized_transpose_conv2d.out cortex_m::quantized_transpose_conv2d_nhwc.out"},
+    {{kTensor, kTensor, kOptionalTensor, kOptionalTensor, kInt, kInt, kInt, kIntList, kIntList, kInt, kInt,
+      kOut, kReturn},
+     "cortex_m::quantized_linear.out"},
     {{kTensor, kTensor, kOptionalTensor, kOut, kReturn}, "aten::linear.out"},
     {{kTensor, kTensor, kOut, kReturn},
      "aten::atan2.out aten::bitwise_and.Tensor_out aten::bitwise_left_shift.Tensor_out "
@@ -166,7 +191,8 @@ constexpr OperatorSignature kSignatures[] = {
      "aten::fmod.Tensor_out aten::ge.Tensor_out aten::gt.Tensor_out aten::le.Tensor_out "
      "aten::logical_and.out aten::logical_or.out aten::logical_xor.out aten::lt.Tensor_out "
      "aten::masked_select.out aten::maximum.out aten::minimum.out aten::mm.out aten::mul.out "
-     "aten::ne.Tensor_out aten::pow.Tensor_Tensor_out aten::remainder.Tensor_out"},
+     "aten::ne.Tensor_out aten::pow.Tensor_Tensor_out aten::remainder.Tensor_out cortex_m::maximum.out "
+     "cortex_m::minimum.out cortex_m::quantized_activation.out"},
     {{kTensor, kTensor, kScalar, kOut, kReturn}, "aten::add.out aten::masked_fill.Scalar_out aten::sub.out"},
     {{kTensor, kTensor, kTensor, kInt, kInt, kInt, kInt, kOut, kReturn},
      "quantized_decomposed::dequantize_per_token.out quantized_decomposed::quantize_per_channel.out"},

@@ -4,7 +4,7 @@
     build/peer/bin/python tests/mutants/operator_signatures.py > src/runtime_checks/operator_signatures.cpp
 
 has every operator that ExecuTorch's wheel has a kernel for: portable, optimized, quantized, for language models, and
-the runtime's own. The schemas are those of torch and of ExecuTorch.
+the runtime's own; and those of its kernels for Cortex-M. The schemas are those of torch and of ExecuTorch.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ const std::span<const OperatorSignature> kOperatorSignatures = signatures::kSign
 def _schemas() -> dict[str, str]:
     """Returns the schemas in ExecuTorch's lists of kernels, by the operator's name."""
     out = {}
-    for file in _PACKAGE.glob("kernels/*/*.yaml"):
+    for file in [*_PACKAGE.glob("kernels/*/*.yaml"), *_PACKAGE.glob("backends/cortex_m/ops/*.yaml")]:
         for entry in yaml.safe_load(file.read_text()):
             if "func" in entry:
                 name = entry["func"].partition("(")[0]
@@ -124,7 +124,7 @@ def signature(schema: str) -> str:
 def signatures() -> dict[str, str]:
     """Returns the signatures by the operators' names."""
     listed = _schemas()
-    names = sorted(_C._get_operator_names())
+    names = sorted({*_C._get_operator_names(), *(name for name in listed if name.startswith("cortex_m::"))})
     return {name: _OWN.get(name) or signature(_schema_of(name, listed)) for name in names}
 
 
