@@ -18,6 +18,7 @@ import etstream
 import ml_dtypes
 import numpy
 import pytest
+import safetensors.torch
 import torch
 from conftest import Command
 from etstream.results import Comparison, Mismatch
@@ -169,6 +170,21 @@ def test_data_that_is_no_tensor_says_so(tmp_path: Path) -> None:
         etstream.Tensor("qint8", [1], b"1").torch()
     with pytest.raises(etstream.UnsupportedError, match="neither NumPy nor ml_dtypes has a type qint8"):
         etstream.Tensor("qint8", [1], b"1").numpy()
+
+
+def test_types_that_torch_has_and_executorch_lacks_become_torch_tensors(tmp_path: Path) -> None:
+    held = {
+        name: torch.arange(12, dtype=torch.uint8).reshape(3, 4).view(dtype)
+        for name, dtype in {"scales": torch.float8_e8m0fnu, "fours": torch.float4_e2m1fn_x2}.items()
+    }
+    safetensors.torch.save_file(held, tmp_path / "w.safetensors")
+    torch.save(held, tmp_path / "w.pth")
+    for file in ("w.safetensors", "w.pth"):
+        checkpoint = etstream.Checkpoint(tmp_path / file)
+        for name, expected in held.items():
+            found = checkpoint[name].torch()
+            assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+            assert torch.equal(found.view(torch.uint8), expected.view(torch.uint8))
 
 
 def test_a_checkpoint_is_a_mapping(weights: Path) -> None:

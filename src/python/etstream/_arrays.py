@@ -360,8 +360,15 @@ def _label(tensor: _core.Tensor | _core.CheckpointTensor) -> str:
     return f"{file}: {tensor.name!r}" if isinstance(tensor, _core.CheckpointTensor) else file
 
 
+# Types that torch has and ExecuTorch lacks, by safetensors' names, and how many of its elements torch's has.
+_TORCHS_OWN = {"F8_E8M0": ("float8_e8m0fnu", 1), "F4": ("float4_e2m1fn_x2", 2)}
+
+
 def _arrangement(tensor: _core.Tensor | _core.CheckpointTensor) -> tuple[str, list[int], list[int]]:
     """Returns the dtype, the sizes in the order in which the elements lie, and each dimension's place in that order."""
+    if isinstance(tensor, _core.CheckpointTensor) and tensor.type in _TORCHS_OWN and tensor.shape:
+        name, packed = _TORCHS_OWN[tensor.type]
+        return name, [*tensor.shape[:-1], tensor.shape[-1] // packed], list(range(len(tensor.shape)))
     if tensor.dtype is None or tensor.sizes is None or tensor.dim_order is None or tensor.dtype == "unknown":
         raise UnsupportedError(f"{_label(tensor)}: data without a type that ExecuTorch has tensors of")
     if isinstance(tensor, _core.Tensor):
