@@ -15,8 +15,9 @@ from typing import Any
 import etstream
 import etstream.executorch
 import etstream.profile
+import etstream.results
 
-MODULES = (etstream, etstream.executorch, etstream.profile)
+MODULES = (etstream, etstream.executorch, etstream.profile, etstream.results)
 REFERENCE = re.compile(r"(?<![\w.])(\w+)((?:\.\w+)+)")
 
 
