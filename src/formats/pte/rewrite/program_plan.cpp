@@ -36,16 +36,23 @@ constexpr std::array kWriters = {
     WriterVersion{ExecutorchRelease::k1_1, VtableSharing::kOfEqualSize},
 };
 
-/// Returns the largest power of two that the data of all delegates in the flatbuffer is aligned to, from
-/// either end of it. A writer that aligned them to less laid them out the same.
-Result<std::uint32_t> shared_alignment(const pte::Program& program) {
-  std::uint64_t places = kMostInlineAlignment | program.view().file().size();
+/// Returns the largest powers of two that data of delegates in the flatbuffer is aligned to, from either end
+/// of it: all data, as Python's builder aligns it, and all that is not empty, as flatc does. A writer that
+/// aligned it to less laid it out the same.
+Result<std::array<std::uint32_t, 2>> shared_alignments(const pte::Program& program) {
+  std::array<std::uint64_t, 2> places;
+  places.fill(kMostInlineAlignment | program.view().file().size());
   ETSTREAM_TRY(for_each(program.inline_delegates(), [&](const pte::InlineDelegate& entry) -> Result<void> {
     ETSTREAM_ASSIGN(const auto data, entry.vector(program.fields().backend_delegate_inline_data.data));
-    if (data) places |= data->elements();
+    if (data) places[0] |= data->elements();
+    if (data && data->count > 0) places[1] |= data->elements();
     return {};
   }));
-  return static_cast<std::uint32_t>(std::uint64_t{1} << std::countr_zero(places));
+  std::array<std::uint32_t, 2> out;
+  std::ranges::transform(places, out.begin(), [](std::uint64_t all) {
+    return static_cast<std::uint32_t>(std::uint64_t{1} << std::countr_zero(all));
+  });
+  return out;
 }
 
 /// Finds the writer with which packing gives the program's flatbuffer again. Returns whether one does.
@@ -73,10 +80,12 @@ Result<void> observe_flatbuffer(const pte::Program& program, bool has_inline_del
   }
   std::vector<std::uint32_t> alignments = {out.delegates};
   if (has_inline_delegates) {
-    ETSTREAM_ASSIGN(const std::uint32_t shared, shared_alignment(program));
-    // The header is padded to what delegates are aligned to, or to more.
-    const std::uint32_t most = program.header().length != 0 ? style.header : shared;
-    if (shared != out.delegates) alignments.push_back(std::min(shared, most));
+    ETSTREAM_ASSIGN(const auto all_shared, shared_alignments(program));
+    for (const std::uint32_t shared : all_shared) {
+      // The header is padded to what delegates are aligned to, or to more.
+      const std::uint32_t delegates = program.header().length != 0 ? std::min(shared, style.header) : shared;
+      if (std::ranges::find(alignments, delegates) == alignments.end()) alignments.push_back(delegates);
+    }
   }
   for (const std::uint32_t delegates : alignments) {
     style.delegates = delegates;
