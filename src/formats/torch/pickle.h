@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Python's pickles as torch's files have them: instructions and the names of types, bytes that are read from
-// front to back, and bytes as Python's pickler spells them.
+// Python's pickles as torch's files have them: instructions and the names of types, and bytes that are read
+// from front to back.
 #pragma once
 
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -198,38 +197,6 @@ class PickleReader {
   std::vector<std::byte> bytes_;
   std::size_t next_ = 0;
   std::size_t at_ = 0;  // where the instruction begins
-};
-
-/// A pickle of protocol 2, byte for byte as Python's pickler spells it.
-class PickleWriter {
- public:
-  PickleWriter();
-
-  void put(PickleOpcode opcode) { bytes_.push_back(static_cast<std::byte>(opcode)); }
-  /// Puts a number up to 2^63 - 1.
-  void put_integer(std::uint64_t number);
-  /// Puts a string that is an object of its own, of at most 2^32 - 1 bytes.
-  void put_string(std::string_view string);
-  /// Puts a string that is the same object at every place, or a class or function.
-  void put_shared_string(const std::string& string);
-  void put_global(const std::string& module, std::string_view name);
-  /// Puts a tuple of numbers.
-  void put_tuple(const std::vector<std::uint64_t>& numbers);
-  /// Keeps the object that was put last, as Python's pickler keeps every object except numbers and the empty
-  /// tuple.
-  void memoize();
-  /// Ends the pickle.
-  [[nodiscard]] std::vector<std::byte> finish() &&;
-
- private:
-  template <class Integer>
-  void put_bytes(Integer number);
-  void put_text(std::string_view text);
-  bool put_known(const std::string& key);
-
-  std::vector<std::byte> bytes_;
-  std::map<std::string, std::uint32_t> shared_;  // where strings and globals are kept
-  std::uint32_t kept_ = 0;
 };
 
 }  // namespace etstream

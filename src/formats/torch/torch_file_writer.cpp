@@ -28,6 +28,120 @@ constexpr std::uint64_t kOtherMembers = 3;  // data.pkl, byteorder, version
 /// The number of items that Python's pickler puts into a dict at once.
 constexpr std::size_t kItemsAtOnce = 1000;
 
+/// A pickle of protocol 2, byte for byte as Python's pickler spells it.
+class PickleWriter {
+ public:
+  PickleWriter() {
+    put(PickleOpcode::kProtocol);
+    put_bytes(std::uint8_t{2});
+  }
+
+  void put(PickleOpcode opcode) { bytes_.push_back(static_cast<std::byte>(opcode)); }
+
+  /// Puts a number up to 2^63 - 1.
+  void put_integer(std::uint64_t number) {
+    if (number <= std::numeric_limits<std::uint8_t>::max()) {
+      put(PickleOpcode::kBinInt1);
+      put_bytes(static_cast<std::uint8_t>(number));
+    } else if (number <= std::numeric_limits<std::uint16_t>::max()) {
+      put(PickleOpcode::kBinInt2);
+      put_bytes(static_cast<std::uint16_t>(number));
+    } else if (number <= static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) {
+      put(PickleOpcode::kBinInt);
+      put_bytes(static_cast<std::int32_t>(number));
+    } else {
+      // The number and its sign take the fewest bytes that hold them.
+      std::uint8_t size = 1;
+      while (size < sizeof(number) && number >> (8U * size - 1) != 0) ++size;
+      put(PickleOpcode::kLong1);
+      put_bytes(size);
+      const auto bytes = std::as_bytes(std::span(&number, 1)).first(size);
+      bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    }
+  }
+
+  /// Puts a string that is an object of its own, of at most 2^32 - 1 bytes.
+  void put_string(std::string_view string) {
+    put(PickleOpcode::kBinUnicode);
+    put_bytes(static_cast<std::uint32_t>(string.size()));
+    put_text(string);
+    memoize();
+  }
+
+  /// Puts a string that is the same object at every place, or a class or function.
+  void put_shared_string(const std::string& string) {
+    if (!put_known(string)) put_string(string);
+  }
+
+  void put_global(const std::string& module, std::string_view name) {
+    const std::string lines = module + "\n" + std::string(name) + "\n";
+    if (put_known(lines)) return;
+    put(PickleOpcode::kGlobal);
+    put_text(lines);
+    memoize();
+  }
+
+  /// Puts a tuple of numbers.
+  void put_tuple(const std::vector<std::uint64_t>& numbers) {
+    if (numbers.empty()) return put(PickleOpcode::kEmptyTuple);
+    constexpr PickleOpcode kShort[] = {PickleOpcode::kTuple1, PickleOpcode::kTuple2, PickleOpcode::kTuple3};
+    const bool is_short = numbers.size() <= std::size(kShort);
+    if (!is_short) put(PickleOpcode::kMark);
+    for (const std::uint64_t number : numbers) put_integer(number);
+    put(is_short ? kShort[numbers.size() - 1] : PickleOpcode::kTuple);
+    memoize();
+  }
+
+  /// Keeps the object that was put last, as Python's pickler keeps every object except numbers and the empty
+  /// tuple.
+  void memoize() {
+    if (kept_ <= std::numeric_limits<std::uint8_t>::max()) {
+      put(PickleOpcode::kBinPut);
+      put_bytes(static_cast<std::uint8_t>(kept_));
+    } else {
+      put(PickleOpcode::kLongBinPut);
+      put_bytes(kept_);
+    }
+    ++kept_;
+  }
+
+  /// Ends the pickle.
+  std::vector<std::byte> finish() && {
+    put(PickleOpcode::kStop);
+    return std::move(bytes_);
+  }
+
+ private:
+  template <class Integer>
+  void put_bytes(Integer number) {
+    const auto bytes = std::as_bytes(std::span(&number, 1));
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+
+  void put_text(std::string_view text) {
+    const auto bytes = std::as_bytes(std::span(text));
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+
+  /// Puts the object that was kept under `key`, or else keeps the next one under it.
+  bool put_known(const std::string& key) {
+    const auto [found, is_new] = shared_.try_emplace(key, kept_);
+    if (is_new) return false;
+    if (found->second <= std::numeric_limits<std::uint8_t>::max()) {
+      put(PickleOpcode::kBinGet);
+      put_bytes(static_cast<std::uint8_t>(found->second));
+    } else {
+      put(PickleOpcode::kLongBinGet);
+      put_bytes(found->second);
+    }
+    return true;
+  }
+
+  std::vector<std::byte> bytes_;
+  std::map<std::string, std::uint32_t> shared_;  // where strings and globals are kept
+  std::uint32_t kept_ = 0;
+};
+
 /// A tensor as the pickle describes it.
 struct PickledTensor {
   const CheckpointTensor* tensor = nullptr;
