@@ -105,25 +105,10 @@ std::string summary(const OutputRun& output, std::size_t index) {
 }
 
 std::string_view name_of(MethodRun::End end) noexcept {
-  switch (end) {
-    case End::kOk:
-      return "ok";
-    case End::kOtherOutputs:
-      return "other_outputs";
-    case End::kRefused:
-      return "refused";
-    case End::kInputsRefused:
-      return "inputs_refused";
-    case End::kSignal:
-      return "signal";
-    case End::kOutOfTime:
-      return "out_of_time";
-    case End::kOutOfMemory:
-      return "out_of_memory";
-    case End::kNotRun:
-      return "not_run";
-  }
-  return {};
+  // The names in the order of MethodRun::End.
+  static constexpr std::string_view kNames[] = {"ok",     "other_outputs", "refused",       "inputs_refused",
+                                                "signal", "out_of_time",   "out_of_memory", "not_run"};
+  return kNames[static_cast<std::size_t>(end)];
 }
 
 std::string_view executorch_error_name(std::uint32_t error) noexcept {

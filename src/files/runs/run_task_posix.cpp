@@ -140,8 +140,7 @@ Result<RunTask> task_of(const std::string& method, std::size_t number, const Met
                         const ByteSource& file) {
   Json inputs = Json::array();
   for (const Value& input : test_case.inputs) {
-    ETSTREAM_ASSIGN(Json json, given_json(input, file));
-    inputs.push_back(std::move(json));
+    ETSTREAM_ASSIGN(inputs.emplace_back(), given_json(input, file));
   }
   return RunTask{method, text("test case {}", number), inputs.dump(), "", test_case.expected_outputs};
 }

@@ -394,10 +394,8 @@ Result<std::vector<NamedTensorData>> TensorDataFile::entries() const {
     ETSTREAM_ASSIGN(const TableReader root, TableReader::root(impl_->view));
     ETSTREAM_ASSIGN(const auto segments, impl_->segments(root));
     const flat_tensor::NamedDataFields& fields = impl_->fields.named_data;
-    ETSTREAM_ASSIGN(const TableList listed, root.tables(impl_->fields.flat_tensor.named_data));
     std::vector<NamedTensorData> entries;
-    for (std::uint32_t i = 0; i < listed.size(); ++i) {
-      ETSTREAM_ASSIGN(const TableReader named, listed.at(i));
+    const auto add = [&](const TableReader& named) -> Result<void> {
       NamedTensorData entry;
       ETSTREAM_ASSIGN(auto key, named.string(fields.key));
       entry.key = std::move(key).value_or("");
@@ -414,7 +412,9 @@ Result<std::vector<NamedTensorData>> TensorDataFile::entries() const {
       entry.offset = segment.offset;
       ETSTREAM_ASSIGN(entry.data, impl_->file.slice(segment.offset, segment.size));
       entries.push_back(std::move(entry));
-    }
+      return {};
+    };
+    ETSTREAM_TRY(for_each(root.tables(impl_->fields.flat_tensor.named_data), add));
     return entries;
   });
 }
@@ -465,10 +465,7 @@ Result<void> TensorDataFile::verify(Findings& findings) const {
       ETSTREAM_TRY(check_segments(view, impl_->file, segments, room, findings));
       return check_entries(root, fields, header, segments, findings);
     };
-    auto done = check();
-    if (done || done.error().code != ErrorCode::kCorrupt) return done;
-    add_error(findings, std::move(done).error());
-    return {};
+    return note_corrupt(check(), findings);
   });
 }
 

@@ -292,13 +292,6 @@ Result<ZipMember> member_of(std::string_view name, const ArchiveTime& time) {
   return out;
 }
 
-Result<std::uint32_t> checksum_of(const ByteSource& source) {
-  std::uint32_t checksum = 0;
-  ETSTREAM_TRY(
-      read_pieces(source, [&](std::span<const std::byte> bytes) { checksum = crc32_of(bytes, checksum); }));
-  return checksum;
-}
-
 /// Writes the members of a package into a plan.
 class PackagePlanner {
  public:
@@ -329,7 +322,7 @@ class PackagePlanner {
   Result<void> add_whole(std::string_view name, std::string_view label, ByteSource data) {
     ETSTREAM_ASSIGN(ZipMember member, member_of(name, package_.modified));
     member.size = data.size();
-    ETSTREAM_ASSIGN(member.crc32, checksum_of(data));
+    ETSTREAM_ASSIGN(member.crc32, crc32_of(data));
     ETSTREAM_TRY(zip_.begin(std::move(member), true));
     return append(plan_, package_.alignment, label, std::move(data));
   }
@@ -516,11 +509,7 @@ Result<void> NativePackageFile::verify_checksums(Findings& findings) const {
 
 Result<void> NativePackageFile::verify_graph(Findings& findings) const {
   const auto graph = read_native_graph(graph_, text("{}: {}", file_.name(), package::kGraph));
-  if (!graph) {
-    if (graph.error().code != ErrorCode::kCorrupt) return graph.error();
-    add_error(findings, graph.error());
-    return {};
-  }
+  if (!graph) return note_corrupt(graph.error(), findings);
   std::map<std::string_view, std::size_t> names;  // and how many have the bytes of each
   std::vector<std::size_t> shared(constants_.size());
   for (std::size_t i = 0; i < constants_.size(); ++i) names.emplace(constants_[i].name, i);

@@ -69,8 +69,7 @@ void write_extended_header(const ExtendedHeader& header, std::span<std::byte> ou
 Result<std::vector<SegmentInfo>> read_segments(const TableList& listed, const DataSegmentFields& fields,
                                                const ByteSource& file, std::uint64_t base_offset) {
   std::vector<SegmentInfo> segments;
-  for (std::uint32_t i = 0; i < listed.size(); ++i) {
-    ETSTREAM_ASSIGN(const TableReader segment, listed.at(i));
+  ETSTREAM_TRY(for_each(listed, [&](const TableReader& segment) -> Result<void> {
     SegmentInfo info;
     ETSTREAM_ASSIGN(const auto offset, segment.scalar<std::uint64_t>(fields.offset));
     ETSTREAM_ASSIGN(info.size, segment.scalar<std::uint64_t>(fields.size));
@@ -82,7 +81,8 @@ Result<std::vector<SegmentInfo>> read_segments(const TableList& listed, const Da
     }
     info.offset = *start;
     segments.push_back(std::move(info));
-  }
+    return {};
+  }));
   return segments;
 }
 

@@ -2,7 +2,6 @@
 #include "formats/segments/file_kind.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -56,6 +55,16 @@ std::vector<std::string_view> json_keys(std::string_view text) {
   return out;
 }
 
+constexpr std::size_t kMostRecognized = 1024;
+
+/// Returns the first `most` bytes of a file, or the last ones, or all if there are fewer.
+Result<std::string> read_end(const ByteSource& file, std::size_t most, bool is_last = false) {
+  std::string bytes(static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), most)), '\0');
+  ETSTREAM_TRY(
+      file.read_at(is_last ? file.size() - bytes.size() : 0, std::as_writable_bytes(std::span(bytes))));
+  return bytes;
+}
+
 }  // namespace
 
 std::optional<JsonContent> json_content(std::string_view text) {
@@ -71,15 +80,12 @@ std::optional<JsonContent> json_content(std::string_view text) {
 }
 
 std::optional<JsonContent> json_content(const ByteSource& file) {
-  std::array<char, 1024> bytes{};
-  const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), file.size()));
-  if (!file.read_at(0, std::as_writable_bytes(std::span(bytes).first(size)))) return std::nullopt;
-  return json_content(std::string_view(bytes.data(), size));
+  const auto begin = read_end(file, kMostRecognized);
+  return begin ? json_content(*begin) : std::nullopt;
 }
 
 namespace {
 
-constexpr std::size_t kMostRecognized = 1024;
 constexpr std::size_t kEndBytes = 8;
 constexpr std::string_view kWhiteSpace = " \t\r\n";
 
@@ -214,16 +220,10 @@ bool is_whole_file(const ByteSource& file) {
 Result<void> refuse_foreign(const ByteSource& file) {
   if (!is_whole_file(file)) return {};
   return without_exceptions([&]() -> Result<void> {
-    const auto read = [&](std::size_t most, bool from_end = false) -> Result<std::string> {
-      std::string bytes(static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), most)), '\0');
-      ETSTREAM_TRY(
-          file.read_at(from_end ? file.size() - bytes.size() : 0, std::as_writable_bytes(std::span(bytes))));
-      return bytes;
-    };
-    ETSTREAM_ASSIGN(std::string begin, read(kKindBytes));
+    ETSTREAM_ASSIGN(std::string begin, read_end(file, kKindBytes));
     if (known_kind(begin)) return {};
-    ETSTREAM_ASSIGN(begin, read(kMostRecognized));
-    ETSTREAM_ASSIGN(const std::string end, read(kEndBytes, true));
+    ETSTREAM_ASSIGN(begin, read_end(file, kMostRecognized));
+    ETSTREAM_ASSIGN(const std::string end, read_end(file, kEndBytes, true));
     auto found = describe_foreign(file.name(), begin, end, begin.size() == file.size());
     return found ? *std::move(found) : Result<void>();
   });
@@ -381,10 +381,8 @@ std::string_view first_zip_name(std::string_view bytes) noexcept {
 
 /// Tells an archive of torch, whose members are in a folder, from a package, whose members are in none.
 Result<FileKind> kind_of_zip(const ByteSource& file) {
-  std::array<char, kZipBytes> bytes{};
-  const auto there = static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), bytes.size()));
-  ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(bytes).first(there))));
-  const bool has_folder = first_zip_name({bytes.data(), there}).find('/') != std::string_view::npos;
+  ETSTREAM_ASSIGN(const std::string begin, read_end(file, kZipBytes));
+  const bool has_folder = first_zip_name(begin).find('/') != std::string_view::npos;
   return has_folder ? FileKind::kTorch : FileKind::kNativePackage;
 }
 
@@ -417,15 +415,12 @@ Result<void> check_ending(const FilePlan& plan, const std::string& path) {
 
 Result<FileKind> file_kind(const ByteSource& file) {
   constexpr std::size_t kOffset = 4;
-  std::array<char, kKindBytes> bytes{};
-  const auto there = static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), bytes.size()));
-  const std::string_view begin(bytes.data(), there);
-  ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(bytes).first(there))));
+  ETSTREAM_ASSIGN(const std::string begin, read_end(file, kKindBytes));
   const auto known = known_kind(begin);
   if (known && *known == FileKind::kNativePackage) return kind_of_zip(file);
   if (known) return *known;
   ETSTREAM_TRY(refuse_foreign(file));
-  if (there < kOffset + 4) {
+  if (begin.size() < kOffset + 4) {
     return error_in(ErrorCode::kUnsupported, file.name(), "is {} long, expected a .pte, .ptd or .bpte file",
                     counted(file.size(), "byte"));
   }
@@ -439,12 +434,10 @@ Result<FileKind> file_kind(const ByteSource& file) {
 
 Result<bool> begins_json_object(const ByteSource& file) {
   ETSTREAM_TRY(refuse_foreign(file));
-  std::array<char, 64> begin{};
-  const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(begin.size(), file.size()));
-  ETSTREAM_TRY(file.read_at(0, std::as_writable_bytes(std::span(begin)).first(n)));
-  const std::string_view bytes(begin.data(), n);
-  const auto first = bytes.find_first_not_of(" \t\r\n");
-  return first != std::string_view::npos && bytes[first] == '{' && !file_kind(file).has_value();
+  constexpr std::size_t kMostSpace = 64;
+  ETSTREAM_ASSIGN(const std::string begin, read_end(file, kMostSpace));
+  const auto first = begin.find_first_not_of(kWhiteSpace);
+  return first != std::string::npos && begin[first] == '{' && !file_kind(file).has_value();
 }
 
 }  // namespace etstream

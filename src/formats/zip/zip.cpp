@@ -110,8 +110,7 @@ class ZipReader {
     std::vector<ListedMember> listed;
     listed.reserve(static_cast<std::size_t>(found.members));
     for (std::uint64_t i = 0; i < found.members; ++i) {
-      ETSTREAM_ASSIGN(ListedMember member, read_member(rest));
-      listed.push_back(std::move(member));
+      ETSTREAM_ASSIGN(listed.emplace_back(), read_member(rest));
     }
     if (!rest.bytes.empty()) {
       return corrupt(rest.position, "the end of the directory, found {}", counted(rest.bytes.size(), "byte"));
@@ -557,11 +556,15 @@ void put_alignment(RecordWriter& extra, std::uint64_t position, std::uint32_t al
 
 Result<ZipArchive> read_zip(const ByteSource& file) { return ZipReader(file).run(); }
 
+Result<std::uint32_t> crc32_of(const ByteSource& source) {
+  std::uint32_t out = 0;
+  ETSTREAM_TRY(read_pieces(source, [&](std::span<const std::byte> bytes) { out = crc32_of(bytes, out); }));
+  return out;
+}
+
 Result<std::optional<Error>> find_damage(const ByteSource& file, const ZipMember& member) {
   ETSTREAM_ASSIGN(const ByteSource data, file.slice(member.offset, member.size));
-  std::uint32_t checksum = 0;
-  ETSTREAM_TRY(
-      read_pieces(data, [&](std::span<const std::byte> bytes) { checksum = crc32_of(bytes, checksum); }));
+  ETSTREAM_ASSIGN(const std::uint32_t checksum, crc32_of(data));
   if (checksum == member.crc32) return std::optional<Error>();
   return std::optional(unexpected(ErrorCode::kCorrupt, {file.name(), member.offset},
                                   "member {} with the checksum {:08x}, found {:08x}", quote(member.name),

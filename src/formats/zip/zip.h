@@ -109,6 +109,9 @@ struct ZipArchive {
 /// version or has a second name, and for an archive of several disks; kTooLarge over 65,536 members; kIo.
 [[nodiscard]] Result<ZipArchive> read_zip(const ByteSource& file);
 
+/// Reads a source in pieces. Errors: those of reading.
+[[nodiscard]] Result<std::uint32_t> crc32_of(const ByteSource& source);
+
 /// Reads the data of a member of `file`, in pieces. Returns a kCorrupt error, naming file, offset, member,
 /// expected and found, if its checksum differs from that in `member`; nothing otherwise. Errors: those of
 /// reading.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+//
+// RenameRuleSet: rules for the names of tensors, as they are written in JSON.
 #include "formats/checkpoint/rename/rename_rules.h"
 
 #include <algorithm>
@@ -21,6 +23,84 @@
 #include "ready_made_rules_generated.h"
 
 namespace etstream {
+
+/// A name that a tensor, or a part of one, gets.
+struct RenameTarget {
+  enum class Rows { kShare, kNumber, kColumns };
+
+  NamePattern key{""};
+  std::optional<NamePattern> unless;
+  bool interleave_rope = false;
+  Rows rows = Rows::kShare;  // of a part
+  std::uint64_t number = 0;  // of rows, for kNumber
+};
+
+struct RenameRule {
+  std::string pattern;
+  std::vector<RenameTarget> targets;  // none for a tensor that is left out
+  bool splits = false;                // each target is a part
+};
+
+struct RenameRuleSet {
+  /// The most rules whose pattern has '*', as each name is compared with all of them.
+  static constexpr std::size_t kMostPatterns = 1024;
+
+  /// Returns the first rule that matches `name`, or null. `runs` gets the parts that its '*' stand for, if it
+  /// has any.
+  const RenameRule* find(std::string_view name, std::vector<std::string_view>& runs) const {
+    std::size_t end = rules.size();
+    if (name.find('*') == std::string_view::npos) {
+      const auto literal = rules_by_pattern_.find(name);
+      if (literal != rules_by_pattern_.end()) end = literal->second;
+    }
+    for (const Pattern& candidate : patterns_) {
+      if (candidate.rule >= end) break;
+      if (candidate.pattern.matches(name, runs)) return &rules[candidate.rule];
+    }
+    return end < rules.size() ? &rules[end] : nullptr;
+  }
+
+  /// Adds a rule. Error: kInvalidArgument for a pattern that comes twice, a target with more '*' than its
+  /// pattern, or more than kMostPatterns.
+  Result<void> add(RenameRule rule) {
+    const NamePattern pattern(rule.pattern);
+    for (const RenameTarget& target : rule.targets) {
+      if (target.key.stars() > pattern.stars() ||
+          (target.unless && target.unless->stars() > pattern.stars())) {
+        return make_error(ErrorCode::kInvalidArgument, "a name has more '*' than the pattern it is for");
+      }
+    }
+    if (pattern.stars() > 0 && patterns_.size() == kMostPatterns) {
+      return make_error(ErrorCode::kInvalidArgument, "expected at most {} patterns with '*', found more",
+                        kMostPatterns);
+    }
+    if (pattern.crossings() > 1) {
+      return make_error(ErrorCode::kInvalidArgument, "expected at most one '**' in a pattern, found {}",
+                        pattern.crossings());
+    }
+    if (!rules_by_pattern_.emplace(rule.pattern, rules.size()).second) {
+      return make_error(ErrorCode::kInvalidArgument, "it comes twice");
+    }
+    if (pattern.stars() > 0) patterns_.push_back({pattern, rules.size()});
+    rules.push_back(std::move(rule));
+    return {};
+  }
+
+  [[nodiscard]] bool has(std::string_view pattern) const { return rules_by_pattern_.contains(pattern); }
+
+  std::vector<RenameRule> rules;
+  bool is_ready_made = false;
+  std::vector<std::string> model_types;  // of the config.json of models that ready-made rules are for
+
+ private:
+  struct Pattern {
+    NamePattern pattern;
+    std::size_t rule = 0;
+  };
+  std::vector<Pattern> patterns_;  // with '*', in order
+  std::map<std::string, std::size_t, std::less<>> rules_by_pattern_;
+};
+
 namespace {
 
 using Kind = JsonReader::Kind;
@@ -192,42 +272,6 @@ std::string NamePattern::filled(const std::vector<std::string_view>& runs) const
     out += pieces_[i + 1];
   }
   return out;
-}
-
-const RenameRule* RenameRuleSet::find(std::string_view name, std::vector<std::string_view>& runs) const {
-  std::size_t end = rules.size();
-  if (name.find('*') == std::string_view::npos) {
-    const auto literal = rules_by_pattern_.find(name);
-    if (literal != rules_by_pattern_.end()) end = literal->second;
-  }
-  for (const Pattern& candidate : patterns_) {
-    if (candidate.rule >= end) break;
-    if (candidate.pattern.matches(name, runs)) return &rules[candidate.rule];
-  }
-  return end < rules.size() ? &rules[end] : nullptr;
-}
-
-Result<void> RenameRuleSet::add(RenameRule rule) {
-  const NamePattern pattern(rule.pattern);
-  for (const RenameTarget& target : rule.targets) {
-    if (target.key.stars() > pattern.stars() || (target.unless && target.unless->stars() > pattern.stars())) {
-      return make_error(ErrorCode::kInvalidArgument, "a name has more '*' than the pattern it is for");
-    }
-  }
-  if (pattern.stars() > 0 && patterns_.size() == kMostPatterns) {
-    return make_error(ErrorCode::kInvalidArgument, "expected at most {} patterns with '*', found more",
-                      kMostPatterns);
-  }
-  if (pattern.crossings() > 1) {
-    return make_error(ErrorCode::kInvalidArgument, "expected at most one '**' in a pattern, found {}",
-                      pattern.crossings());
-  }
-  if (!rules_by_pattern_.emplace(rule.pattern, rules.size()).second) {
-    return make_error(ErrorCode::kInvalidArgument, "it comes twice");
-  }
-  if (pattern.stars() > 0) patterns_.push_back({pattern, rules.size()});
-  rules.push_back(std::move(rule));
-  return {};
 }
 
 namespace {
