@@ -25,43 +25,6 @@ namespace {
 /// Named data by its key. If a key comes twice, its first data counts.
 using NamedPieces = std::map<std::string, ByteSource>;
 
-/// Compares the delegates of two programs, and the named data that they ask for, by its use. A key that is a
-/// hash of its data can't tell what became of a weight.
-class DelegateComparison {
- public:
-  /// Reads what the delegates of both programs ask for. Errors: those of read_named_data_uses().
-  [[nodiscard]] static Result<DelegateComparison> open(const ProgramFile& a, const ProgramFile& b);
-
-  /// Compares the delegates of a method that is in both: their data without keys, and the data that they ask
-  /// for, one after another.
-  [[nodiscard]] Result<void> compare(DiffList& list, const std::vector<GraphDelegate>& a,
-                                     const std::vector<GraphDelegate>& b);
-
-  [[nodiscard]] const NamedPieces& named_a() const noexcept { return a_.named; }
-  [[nodiscard]] const NamedPieces& named_b() const noexcept { return b_.named; }
-  /// Returns the keys of the named data that was compared.
-  [[nodiscard]] const std::set<std::string>& compared_a() const noexcept { return a_.compared; }
-  [[nodiscard]] const std::set<std::string>& compared_b() const noexcept { return b_.compared; }
-
- private:
-  struct Side {
-    std::map<std::pair<bool, std::uint32_t>, DelegateUses> uses;  // by the place of the delegate's data
-    NamedPieces named;
-    std::set<std::string> compared;
-  };
-
-  [[nodiscard]] static Result<Side> read_side(const ProgramFile& program);
-  /// Returns null if the delegate's data asks for nothing.
-  [[nodiscard]] static const DelegateUses* uses_of(const Side& side, const GraphDelegate& delegate);
-  [[nodiscard]] Result<void> compare_uses(DiffList list, const DelegateUses& a, const DelegateUses& b);
-  [[nodiscard]] Result<void> compare_use(DiffList& list, std::size_t number, const NamedDataUse& a,
-                                         const NamedDataUse& b);
-
-  Side a_;
-  Side b_;
-  std::set<std::pair<std::string, std::string>> told_;  // pairs of keys
-};
-
 /// Describes a use of named data: "constant 2, filter of XNNFullyConnected 0, 'layers.0.weight'"
 std::string subject_of(std::size_t number, const NamedDataUse& use, const KeyNames& names) {
   std::string out = text("constant {}", number);
@@ -86,86 +49,111 @@ NamedPiece piece_of(const NamedDataUse& use, const ByteSource& data) {
           .is_of_nibbles = use.is_of_nibbles};
 }
 
-Result<DelegateComparison::Side> DelegateComparison::read_side(const ProgramFile& program) {
-  Side out;
-  ETSTREAM_ASSIGN(auto delegates, read_named_data_uses(program));
-  for (DelegateUses& delegate : delegates) {
-    const std::pair place(delegate.in_segment, delegate.index);
-    out.uses.emplace(place, std::move(delegate));
+/// Compares the delegates of two programs, and the named data that they ask for, by its use. A key that is a
+/// hash of its data can't tell what became of a weight.
+class DelegateComparison {
+ public:
+  /// Reads what the delegates of both programs ask for. Errors: those of read_named_data_uses().
+  static Result<DelegateComparison> open(const ProgramFile& a, const ProgramFile& b) {
+    DelegateComparison out;
+    ETSTREAM_ASSIGN(out.a_, read_side(a));
+    ETSTREAM_ASSIGN(out.b_, read_side(b));
+    return out;
   }
-  ETSTREAM_ASSIGN(auto named, pte::read_named_data(program.model()));
-  for (pte::NamedPayload& each : named) out.named.try_emplace(std::move(each.key), std::move(each.data));
-  return out;
-}
 
-Result<DelegateComparison> DelegateComparison::open(const ProgramFile& a, const ProgramFile& b) {
-  DelegateComparison out;
-  ETSTREAM_ASSIGN(out.a_, read_side(a));
-  ETSTREAM_ASSIGN(out.b_, read_side(b));
-  return out;
-}
-
-const DelegateUses* DelegateComparison::uses_of(const Side& side, const GraphDelegate& delegate) {
-  const auto found = side.uses.find({delegate.in_segment, delegate.index});
-  return found == side.uses.end() || found->second.uses.empty() ? nullptr : &found->second;
-}
-
-Result<void> DelegateComparison::compare(DiffList& list, const std::vector<GraphDelegate>& a,
-                                         const std::vector<GraphDelegate>& b) {
-  const auto told = [](const std::vector<GraphDelegate>& delegates, std::size_t i) {
-    return i < delegates.size() ? printable(delegates[i].backend) : "";
-  };
-  const auto place = [](const GraphDelegate& delegate) {
-    return delegate.in_segment ? "in a segment" : "in the flatbuffer";
-  };
-  for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
-    const std::string subject = text("delegate {}", i);
-    const std::string backend = told(a, i);
-    list.compare(subject, backend, told(b, i));
-    if (i >= a.size() || i >= b.size()) continue;
-    list.compare_layout(subject, place(a[i]), place(b[i]));
-    const std::string named = text("{} ({})", subject, backend);
-    const DelegateUses* const one = uses_of(a_, a[i]);
-    const DelegateUses* const other = uses_of(b_, b[i]);
-    if (one && other && a[i].backend == b[i].backend) {
-      ETSTREAM_TRY(compare_uses(list.within(named), *one, *other));
-    } else {
-      ETSTREAM_TRY(list.compare_bytes(named, "", a[i].data, b[i].data));
-    }
-  }
-  return {};
-}
-
-Result<void> DelegateComparison::compare_uses(DiffList list, const DelegateUses& a, const DelegateUses& b) {
-  ETSTREAM_TRY(list.compare_bytes("data without keys", "", a.without_keys, b.without_keys));
-  list.compare("number of constants", std::to_string(a.uses.size()), std::to_string(b.uses.size()));
-  for (std::size_t i = 0; i < std::min(a.uses.size(), b.uses.size()); ++i) {
-    ETSTREAM_TRY(compare_use(list, i, a.uses[i], b.uses[i]));
-  }
-  return {};
-}
-
-Result<void> DelegateComparison::compare_use(DiffList& list, std::size_t number, const NamedDataUse& a,
-                                             const NamedDataUse& b) {
-  a_.compared.insert(a.key);
-  b_.compared.insert(b.key);
-  if (!told_.emplace(a.key, b.key).second) return {};
-  const KeyNames& names = list.names_a().contains(a.key) ? list.names_a() : list.names_b();
-  const std::string subject = subject_of(number, list.names_a().contains(a.key) ? a : b, names);
-  const auto one = a_.named.find(a.key);
-  const auto other = b_.named.find(b.key);
-  if (one == a_.named.end() || other == b_.named.end()) {
-    const auto told = [](const NamedDataUse& use, bool is_there) {
-      return text("key {}{}", quote(use.key), is_there ? "" : ", which is not in the program");
+  /// Compares the delegates of a method that is in both: their data without keys, and the data that they ask
+  /// for, one after another.
+  Result<void> compare(DiffList& list, const std::vector<GraphDelegate>& a,
+                       const std::vector<GraphDelegate>& b) {
+    const auto told = [](const std::vector<GraphDelegate>& delegates, std::size_t i) {
+      return i < delegates.size() ? printable(delegates[i].backend) : "";
     };
-    list.compare(subject, told(a, one != a_.named.end()), told(b, other != b_.named.end()));
+    const auto place = [](const GraphDelegate& delegate) {
+      return delegate.in_segment ? "in a segment" : "in the flatbuffer";
+    };
+    for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+      const std::string subject = text("delegate {}", i);
+      const std::string backend = told(a, i);
+      list.compare(subject, backend, told(b, i));
+      if (i >= a.size() || i >= b.size()) continue;
+      list.compare_layout(subject, place(a[i]), place(b[i]));
+      const std::string named = text("{} ({})", subject, backend);
+      const DelegateUses* const one = uses_of(a_, a[i]);
+      const DelegateUses* const other = uses_of(b_, b[i]);
+      if (one && other && a[i].backend == b[i].backend) {
+        ETSTREAM_TRY(compare_uses(list.within(named), *one, *other));
+      } else {
+        ETSTREAM_TRY(list.compare_bytes(named, "", a[i].data, b[i].data));
+      }
+    }
     return {};
   }
-  ETSTREAM_ASSIGN(const bool same,
-                  list.compare_data(subject, piece_of(a, one->second), piece_of(b, other->second)));
-  if (same) list.compare(subject, text("key {}", quote(a.key)), text("key {}", quote(b.key)));
-  return {};
-}
+
+  [[nodiscard]] const NamedPieces& named_a() const noexcept { return a_.named; }
+  [[nodiscard]] const NamedPieces& named_b() const noexcept { return b_.named; }
+  /// Returns the keys of the named data that was compared.
+  [[nodiscard]] const std::set<std::string>& compared_a() const noexcept { return a_.compared; }
+  [[nodiscard]] const std::set<std::string>& compared_b() const noexcept { return b_.compared; }
+
+ private:
+  struct Side {
+    std::map<std::pair<bool, std::uint32_t>, DelegateUses> uses;  // by the place of the delegate's data
+    NamedPieces named;
+    std::set<std::string> compared;
+  };
+
+  static Result<Side> read_side(const ProgramFile& program) {
+    Side out;
+    ETSTREAM_ASSIGN(auto delegates, read_named_data_uses(program));
+    for (DelegateUses& delegate : delegates) {
+      const std::pair place(delegate.in_segment, delegate.index);
+      out.uses.emplace(place, std::move(delegate));
+    }
+    ETSTREAM_ASSIGN(auto named, pte::read_named_data(program.model()));
+    for (pte::NamedPayload& each : named) out.named.try_emplace(std::move(each.key), std::move(each.data));
+    return out;
+  }
+
+  /// Returns null if the delegate's data asks for nothing.
+  static const DelegateUses* uses_of(const Side& side, const GraphDelegate& delegate) {
+    const auto found = side.uses.find({delegate.in_segment, delegate.index});
+    return found == side.uses.end() || found->second.uses.empty() ? nullptr : &found->second;
+  }
+
+  Result<void> compare_uses(DiffList list, const DelegateUses& a, const DelegateUses& b) {
+    ETSTREAM_TRY(list.compare_bytes("data without keys", "", a.without_keys, b.without_keys));
+    list.compare("number of constants", std::to_string(a.uses.size()), std::to_string(b.uses.size()));
+    for (std::size_t i = 0; i < std::min(a.uses.size(), b.uses.size()); ++i) {
+      ETSTREAM_TRY(compare_use(list, i, a.uses[i], b.uses[i]));
+    }
+    return {};
+  }
+
+  Result<void> compare_use(DiffList& list, std::size_t number, const NamedDataUse& a, const NamedDataUse& b) {
+    a_.compared.insert(a.key);
+    b_.compared.insert(b.key);
+    if (!told_.emplace(a.key, b.key).second) return {};
+    const KeyNames& names = list.names_a().contains(a.key) ? list.names_a() : list.names_b();
+    const std::string subject = subject_of(number, list.names_a().contains(a.key) ? a : b, names);
+    const auto one = a_.named.find(a.key);
+    const auto other = b_.named.find(b.key);
+    if (one == a_.named.end() || other == b_.named.end()) {
+      const auto told = [](const NamedDataUse& use, bool is_there) {
+        return text("key {}{}", quote(use.key), is_there ? "" : ", which is not in the program");
+      };
+      list.compare(subject, told(a, one != a_.named.end()), told(b, other != b_.named.end()));
+      return {};
+    }
+    ETSTREAM_ASSIGN(const bool same,
+                    list.compare_data(subject, piece_of(a, one->second), piece_of(b, other->second)));
+    if (same) list.compare(subject, text("key {}", quote(a.key)), text("key {}", quote(b.key)));
+    return {};
+  }
+
+  Side a_;
+  Side b_;
+  std::set<std::pair<std::string, std::string>> told_;  // pairs of keys
+};
 
 using Graphs = std::vector<ProgramGraph>;
 

@@ -412,7 +412,7 @@ Result<void> add_tensors(const pte::Program& program, InfoList& out) {
   ETSTREAM_ASSIGN(const auto methods, program.method_names());
   ETSTREAM_ASSIGN(const auto tensors, read_tensors(program));
   for (const ProgramTensor& tensor : tensors) {
-    if (!tensor.is_external) continue;
+    if (tensor.kind != TensorStorage::kExternal) continue;
     NamedDataInfo& info = out.at(tensor.name);
     const std::string asker = text("method {}", quote(methods[tensor.method]));
     if (info.asked_by.empty() || info.asked_by.back() != asker) info.asked_by.push_back(asker);

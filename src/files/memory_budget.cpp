@@ -15,14 +15,66 @@
 #include "files/pieces.h"
 #include "formats/pte/backends/backend_payload.h"
 #include "formats/pte/program_model.h"
-#include "formats/pte/runtime_structs.h"
 #include "formats/segments/data_segments.h"
+#include "formats/tensor/dimensions.h"
 
 namespace etstream {
 namespace {
 
-using pte::RuntimeStructs;
-using pte::StructLayout;
+/// The size and the alignment of a struct.
+struct StructLayout {
+  std::uint64_t size = 0;
+  std::uint64_t alignment = 1;
+};
+
+/// The structs of a target that ExecuTorch's runtime allocates when it loads a method, by the names that the
+/// runtime has for them. Their sizes were compiled from ExecuTorch's headers (runtime/core, runtime/executor,
+/// runtime/kernel, runtime/backend) of 1.1.0, 1.2.0, 1.3.1, 1.4.1 and 1.5, with the same result, by GCC 12
+/// for x86-64 and by GCC 12.2 for a Cortex-M55 with newlib. In 1.0.1 a value has 32 and 24 bytes and holds
+/// its list; a delegate has 48 and 24 bytes, and an external constant 40 and 20.
+struct RuntimeStructs {
+  StructLayout evalue;            // EValue
+  StructLayout pointer;           // EValue*, OpFunction, Tensor
+  StructLayout named_data;        // deserialization::NamedData, an external constant
+  StructLayout boxed_list;        // BoxedEvalueList<T>
+  StructLayout array_ref;         // ArrayRef<T>, InstructionArgs (Span<EValue*>), std::optional<Tensor>
+  StructLayout tensor_impl;       // TensorImpl
+  StructLayout backend_delegate;  // BackendDelegate
+  StructLayout merged_data_map;   // internal::MergedDataMap, CompileSpec, TensorMeta
+  StructLayout chain;             // Chain
+  StructLayout xnnpack_executor;  // xnnpack::delegate::XNNExecutor, in a build with the event tracer
+};
+
+constexpr StructLayout kFlag{1, 1};      // bool
+constexpr StructLayout kInt64{8, 8};     // std::int64_t
+constexpr StructLayout kSize{4, 4};      // SizesType and StridesType
+constexpr StructLayout kDimOrder{1, 1};  // DimOrderType
+
+constexpr RuntimeStructs kStructs64{
+    .evalue = {16, 8},
+    .pointer = {8, 8},
+    .named_data = {48, 8},
+    .boxed_list = {24, 8},
+    .array_ref = {16, 8},
+    .tensor_impl = {64, 8},
+    .backend_delegate = {56, 8},
+    .merged_data_map = {24, 8},
+    .chain = {32, 8},
+    .xnnpack_executor = {272, 8},
+};
+
+constexpr RuntimeStructs kStructs32{
+    .evalue = {16, 8},
+    .pointer = {4, 4},
+    .named_data = {40, 8},
+    .boxed_list = {12, 4},
+    .array_ref = {8, 4},
+    .tensor_impl = {32, 4},
+    .backend_delegate = {40, 8},
+    .merged_data_map = {12, 4},
+    .chain = {16, 4},
+    .xnnpack_executor = {152, 8},
+};
 
 /// The most that a sum may be, which says that it went beyond.
 constexpr std::uint64_t kTooMuch = ~std::uint64_t{0};
@@ -30,30 +82,19 @@ constexpr std::uint64_t kTooMuch = ~std::uint64_t{0};
 /// Returns the sum, or kTooMuch.
 std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return checked_add(a, b).value_or(kTooMuch); }
 
-/// An allocator that only counts, as MemoryAllocator::allocate() does (runtime/core/memory_allocator.h).
-class CountingAllocator {
- public:
-  /// Allocates a list. Returns the bytes that it takes, with the padding before it.
-  std::uint64_t take(const StructLayout& item, std::uint64_t count) {
-    const std::uint64_t size = checked_multiply(item.size, count).value_or(kTooMuch);
-    const std::uint64_t end = sum(sum(used_, padding_to(used_, item.alignment)), size);
-    return end - std::exchange(used_, end);
-  }
-  [[nodiscard]] std::uint64_t used() const noexcept { return used_; }
-
- private:
-  std::uint64_t used_ = 0;
-};
-
-/// The method allocator of one kind of target.
+/// The method allocator of one kind of target, which only counts, as MemoryAllocator::allocate() does
+/// (runtime/core/memory_allocator.h).
 class MethodAllocator {
  public:
   MethodAllocator(const RuntimeStructs& structs, AllocatorBudget& budget)
       : structs_(&structs), budget_(&budget) {}
 
   using Part = std::uint64_t AllocatorBudget::*;
+  /// Allocates a list, with the padding before it.
   void take(Part part, const StructLayout& item, std::uint64_t count) {
-    budget_->*part = sum(budget_->*part, allocator_.take(item, count));
+    const std::uint64_t size = checked_multiply(item.size, count).value_or(kTooMuch);
+    const std::uint64_t end = sum(sum(used_, padding_to(used_, item.alignment)), size);
+    budget_->*part = sum(budget_->*part, end - std::exchange(used_, end));
   }
   void take(Part part, StructLayout RuntimeStructs::*item, std::uint64_t count) {
     take(part, structs_->*item, count);
@@ -61,15 +102,15 @@ class MethodAllocator {
   /// Notes the temp allocator with which the runtime finds a kernel for this number of arguments
   /// (Method::resolve_operator).
   void find_kernel(std::uint64_t args) {
-    const std::uint64_t each = structs_->merged_data_map.size + pte::kDimOrder.size * pte::kMostDimensions;
+    const std::uint64_t each = structs_->merged_data_map.size + kDimOrder.size * kMostDimensions;
     budget_->load_temp = std::max(budget_->load_temp, each * args);
   }
-  [[nodiscard]] bool is_over() const noexcept { return allocator_.used() == kTooMuch; }
+  [[nodiscard]] bool is_over() const noexcept { return used_ == kTooMuch; }
 
  private:
   const RuntimeStructs* structs_;
   AllocatorBudget* budget_;
-  CountingAllocator allocator_;
+  std::uint64_t used_ = 0;
 };
 
 /// Allocates what Method::init() does, in its order.
@@ -83,8 +124,8 @@ class MethodReader {
         has_tensor_data_(has_tensor_data),
         payloads_(payloads),
         budget_(budget),
-        allocators_{MethodAllocator(pte::kStructs64, budget.bits_64),
-                    MethodAllocator(pte::kStructs32, budget.bits_32)} {}
+        allocators_{MethodAllocator(kStructs64, budget.bits_64),
+                    MethodAllocator(kStructs32, budget.bits_32)} {}
 
   Result<void> read() {
     ETSTREAM_ASSIGN(budget_.name, method_.name());
@@ -128,20 +169,20 @@ class MethodReader {
     ETSTREAM_ASSIGN(const auto values, method_.values());
     ETSTREAM_ASSIGN(const auto inputs, method_.numbers<std::int32_t>(known_.execution_plan.inputs));
     take(&AllocatorBudget::values, &RuntimeStructs::evalue, values.size());
-    take(&AllocatorBudget::values, pte::kFlag, inputs.size());
+    take(&AllocatorBudget::values, kFlag, inputs.size());
     std::uint64_t external = 0;
-    ETSTREAM_TRY(for_each_held(values, [&](const pte::Held& held) -> Result<void> {
+    ETSTREAM_TRY(for_each_held([&](const pte::Held& held) -> Result<void> {
       if (held.kind() != pte::ValueKind::kTensor) return {};
       ETSTREAM_ASSIGN(const pte::Storage storage, held.tensor().storage());
       if (storage.kind == TensorStorage::kExternal && !storage.is_planned) ++external;
       return {};
     }));
     if (external > 0) take(&AllocatorBudget::values, &RuntimeStructs::named_data, external);
-    return for_each_held(values, [&](const pte::Held& held) { return read_held(held); });
+    return for_each_held([&](const pte::Held& held) { return read_held(held); });
   }
 
-  static Result<void> for_each_held(const pte::List<pte::Value>& values, const auto& visit) {
-    return for_each(values, [&](const pte::Value& value) -> Result<void> {
+  Result<void> for_each_held(const auto& visit) {
+    return for_each(method_.values(), [&](const pte::Value& value) -> Result<void> {
       ETSTREAM_ASSIGN(const auto held, value.held());
       return held ? visit(*held) : Result<void>();
     });
@@ -160,7 +201,7 @@ class MethodReader {
     ETSTREAM_ASSIGN(const auto vector, held.vector(*held.items()));
     const std::uint64_t count = vector ? vector->count : 0;
     take(kLists, &RuntimeStructs::pointer, count);
-    if (kind == pte::ValueKind::kIntList) take(kLists, pte::kInt64, count);
+    if (kind == pte::ValueKind::kIntList) take(kLists, kInt64, count);
     if (kind == pte::ValueKind::kTensorList) take(kLists, &RuntimeStructs::pointer, count);
     if (kind == pte::ValueKind::kOptionalTensorList) take(kLists, &RuntimeStructs::array_ref, count);
     take(kLists, &RuntimeStructs::boxed_list, 1);
@@ -171,10 +212,10 @@ class MethodReader {
     ETSTREAM_ASSIGN(const std::uint32_t rank, rank_of(tensor));
     ETSTREAM_ASSIGN(const auto dynamism, tensor.scalar<ShapeDynamism>(known_.tensor.shape_dynamism));
     if (dynamism != ShapeDynamism::kStatic) {
-      take(&AllocatorBudget::tensors, pte::kSize, rank);
-      take(&AllocatorBudget::tensors, pte::kDimOrder, rank);
+      take(&AllocatorBudget::tensors, kSize, rank);
+      take(&AllocatorBudget::tensors, kDimOrder, rank);
     }
-    take(&AllocatorBudget::tensors, pte::kSize, rank);
+    take(&AllocatorBudget::tensors, kSize, rank);
     take(&AllocatorBudget::tensors, &RuntimeStructs::tensor_impl, 1);
     ETSTREAM_ASSIGN(const auto allocation, tensor.allocation());
     if (!allocation) return {};
@@ -191,9 +232,8 @@ class MethodReader {
   Result<std::uint32_t> rank_of(const pte::Tensor& tensor) const {
     ETSTREAM_ASSIGN(const auto sizes, tensor.vector(known_.tensor.sizes));
     const std::uint32_t rank = sizes ? sizes->count : 0;
-    if (rank <= pte::kMostDimensions) return rank;
-    return tensor.corrupt(text("a tensor of at most {} dimensions", pte::kMostDimensions),
-                          std::to_string(rank));
+    if (rank <= kMostDimensions) return rank;
+    return tensor.corrupt(text("a tensor of at most {} dimensions", kMostDimensions), std::to_string(rank));
   }
 
   static Result<std::uint64_t> size_of(const pte::Tensor& tensor) {

@@ -15,7 +15,7 @@
 #include "etstream/runtime_checks.h"
 #include "files/pieces.h"
 #include "formats/checkpoint/weight_sets.h"
-#include "formats/pte/program_verify.h"
+#include "formats/pte/program_model.h"
 #include "formats/segments/file_kind.h"
 #include "formats/torch/torch_file.h"
 

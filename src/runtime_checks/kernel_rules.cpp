@@ -3,12 +3,29 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "core/base/text.h"
+#include "runtime_checks/operator_signatures.h"
 
 namespace etstream {
 namespace {
+
+std::map<std::string_view, Signature> signatures_by_name() {
+  std::map<std::string_view, Signature> out;
+  for (const OperatorSignature& each : kOperatorSignatures) {
+    const auto end = std::ranges::find(each.parameters, Parameter::kNone);
+    const Signature signature(each.parameters.begin(), end);
+    std::string_view names = each.operators;
+    while (!names.empty()) {
+      const std::size_t size = std::min(names.find(' '), names.size());
+      out.emplace(names.substr(0, size), signature);
+      names.remove_prefix(std::min(size + 1, names.size()));
+    }
+  }
+  return out;
+}
 
 struct Rule {
   enum class Kind {
@@ -216,6 +233,47 @@ std::optional<BrokenRule> check(const Rule& rule, std::span<const KernelArgument
 }
 
 }  // namespace
+
+std::optional<Signature> find_signature(std::string_view name) {
+  static const auto kSignatures = signatures_by_name();
+  const auto found = kSignatures.find(name);
+  return found == kSignatures.end() ? std::nullopt : std::optional(found->second);
+}
+
+Kinds kinds_taken(Parameter parameter) {
+  using enum pte::ValueKind;
+  constexpr Kinds kOrNull = kinds(kNull);
+  // The kinds in the order of Parameter.
+  static constexpr Kinds kTaken[] = {
+      kAnything,
+      kinds(kTensor),
+      kinds(kTensor) | kOrNull,
+      kinds(kTensorList),
+      kinds(kOptionalTensorList),
+      kinds(kInt),
+      kinds(kInt) | kOrNull,
+      kinds(kDouble),
+      kinds(kDouble) | kOrNull,
+      kinds(kBool),
+      kinds(kBool) | kOrNull,
+      kAnyNumber,
+      kAnyNumber | kOrNull,
+      kinds(kString),
+      kinds(kString) | kOrNull,
+      kinds(kIntList),
+      kinds(kIntList) | kOrNull,
+      kinds(kDoubleList),
+      kinds(kDoubleList) | kOrNull,
+      kinds(kBoolList),
+      kinds(kTensor),
+      kinds(kTensorList),
+      kinds(kTensor),
+      kinds(kTensor),
+      kAnything,
+  };
+  static_assert(std::size(kTaken) == static_cast<std::size_t>(Parameter::kReturn) + 1);
+  return kTaken[static_cast<std::size_t>(parameter)];
+}
 
 std::optional<BrokenRule> find_broken_rule(std::string_view name, std::span<const KernelArgument> arguments) {
   for (const Rule& rule : kRules) {

@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-#include "formats/pte/program_views.h"
+#include "formats/pte/program_model.h"
 
 namespace etstream {
 

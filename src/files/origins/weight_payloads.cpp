@@ -135,7 +135,7 @@ class PayloadReader {
     ETSTREAM_ASSIGN(const auto tensors, read_tensors(program));
     std::set<std::uint64_t> seen;  // tables, which tensors may share
     for (const ProgramTensor& tensor : tensors) {
-      if (!tensor.is_external || !tensor.extra_position || !hash_in(tensor.name)) continue;
+      if (tensor.kind != TensorStorage::kExternal || !hash_in(tensor.name)) continue;
       if (!seen.insert(*tensor.extra_position).second) continue;
       ETSTREAM_ASSIGN(const TableView table, program.view().table(*tensor.extra_position));
       ETSTREAM_ASSIGN(

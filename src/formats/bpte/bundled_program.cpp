@@ -12,7 +12,7 @@
 #include "flatbuffer/schema.h"
 #include "formats/bpte/segmented_bundle.h"
 #include "formats/bpte/test_cases.h"
-#include "formats/pte/program_verify.h"
+#include "formats/pte/program_model.h"
 
 namespace etstream {
 namespace {

@@ -20,7 +20,7 @@
 #include "formats/bpte/bundled_program.h"
 #include "formats/bpte/segmented_bundle.h"
 #include "formats/bpte/test_cases.h"
-#include "formats/pte/program_verify.h"
+#include "formats/pte/program_model.h"
 #include "formats/segments/data_segments.h"
 #include "formats/segments/file_kind.h"
 
@@ -123,113 +123,101 @@ struct BundledProgramFile::Impl {
   std::uint64_t program_offset = 0;
   std::vector<Suite> suites = {};
 
-  Result<void> fill();
-  [[nodiscard]] Result<TableReader> test_case(const Suite& suite, std::uint32_t index) const;
-  [[nodiscard]] Result<ByteSource> read_data(const TableReader& tensor) const;
-  [[nodiscard]] Result<Value> read_value(const TableReader& table) const;
-  [[nodiscard]] Result<std::vector<Value>> read_values(const TableReader& test_case,
-                                                       const BoundField& which) const;
-  /// Returns the content of each segment of a segmented bundle: the program, or a tensor of a test case.
-  [[nodiscard]] Result<std::vector<std::string>> segment_names() const;
-};
+  Result<void> fill() {
+    ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
+    ETSTREAM_ASSIGN(version, root.scalar<std::uint32_t>(fields.bundled_program.version));
+    if (segmented) {
+      ETSTREAM_TRY(segmented->match(root));
+      program = segmented->program();
+      program_offset = program.offset_in(file).value_or(0);
+    } else {
+      ETSTREAM_ASSIGN(const auto where, root.vector(fields.bundled_program.program));
+      ETSTREAM_ASSIGN(auto bytes, root.bytes(fields.bundled_program.program));
+      program = std::move(bytes).value_or(ByteSource());
+      program_offset = where ? where->elements() : 0;
+    }
+    const auto add_suite = [&](const TableReader& table) -> Result<void> {
+      ETSTREAM_ASSIGN(auto name, table.string(fields.bundled_method_test_suite.method_name));
+      ETSTREAM_ASSIGN(const TableList cases, table.tables(fields.bundled_method_test_suite.test_cases));
+      suites.push_back({std::move(name).value_or(""), cases.size(), table.position()});
+      return {};
+    };
+    return for_each(root.tables(fields.bundled_program.method_test_suites), add_suite);
+  }
 
-Result<void> BundledProgramFile::Impl::fill() {
-  ETSTREAM_ASSIGN(const TableReader root, TableReader::root(view));
-  ETSTREAM_ASSIGN(version, root.scalar<std::uint32_t>(fields.bundled_program.version));
-  if (segmented) {
-    ETSTREAM_TRY(segmented->match(root));
-    program = segmented->program();
-    program_offset = program.offset_in(file).value_or(0);
-  } else {
-    ETSTREAM_ASSIGN(const auto where, root.vector(fields.bundled_program.program));
-    ETSTREAM_ASSIGN(auto bytes, root.bytes(fields.bundled_program.program));
-    program = std::move(bytes).value_or(ByteSource());
-    program_offset = where ? where->elements() : 0;
+  Result<TableReader> test_case(const Suite& suite, std::uint32_t index) const {
+    ETSTREAM_ASSIGN(const TableView table, view.table(suite.position));
+    const TableReader reader(view, table, fields.bundled_method_test_suite.index());
+    ETSTREAM_ASSIGN(const TableList cases, reader.tables(fields.bundled_method_test_suite.test_cases));
+    if (index >= cases.size()) {
+      return make_error(ErrorCode::kInvalidArgument, "there is no test case {} among the {} of method {}",
+                        index, cases.size(), quote(suite.method_name));
+    }
+    return cases.at(index);
   }
-  ETSTREAM_ASSIGN(const TableList list, root.tables(fields.bundled_program.method_test_suites));
-  for (std::uint32_t i = 0; i < list.size(); ++i) {
-    ETSTREAM_ASSIGN(const TableReader table, list.at(i));
-    ETSTREAM_ASSIGN(auto name, table.string(fields.bundled_method_test_suite.method_name));
-    ETSTREAM_ASSIGN(const TableList cases, table.tables(fields.bundled_method_test_suite.test_cases));
-    suites.push_back({std::move(name).value_or(""), cases.size(), table.position()});
-  }
-  return {};
-}
 
-Result<TableReader> BundledProgramFile::Impl::test_case(const Suite& suite, std::uint32_t index) const {
-  ETSTREAM_ASSIGN(const TableView table, view.table(suite.position));
-  const TableReader reader(view, table, fields.bundled_method_test_suite.index());
-  ETSTREAM_ASSIGN(const TableList cases, reader.tables(fields.bundled_method_test_suite.test_cases));
-  if (index >= cases.size()) {
-    return make_error(ErrorCode::kInvalidArgument, "there is no test case {} among the {} of method {}",
-                      index, cases.size(), quote(suite.method_name));
+  Result<ByteSource> read_data(const TableReader& tensor) const {
+    if (segmented) {
+      ETSTREAM_ASSIGN(const auto segment, segmented->data_segment(tensor));
+      if (segment) return segmented->segment(*segment);
+    }
+    ETSTREAM_ASSIGN(auto data, tensor.bytes(fields.tensor.data));
+    return std::move(data).value_or(ByteSource());
   }
-  return cases.at(index);
-}
 
-Result<ByteSource> BundledProgramFile::Impl::read_data(const TableReader& tensor) const {
-  if (segmented) {
-    ETSTREAM_ASSIGN(const auto segment, segmented->data_segment(tensor));
-    if (segment) return segmented->segment(*segment);
-  }
-  ETSTREAM_ASSIGN(auto data, tensor.bytes(fields.tensor.data));
-  return std::move(data).value_or(ByteSource());
-}
-
-Result<Value> BundledProgramFile::Impl::read_value(const TableReader& table) const {
-  ETSTREAM_ASSIGN(const auto held, table.member(fields.value.val));
-  if (!held) return Value(std::monostate{});
-  if (held->type() == fields.tensor.index()) {
-    ETSTREAM_ASSIGN(TensorLayout layout, read_tensor_layout(*held, fields.tensor));
-    ETSTREAM_ASSIGN(ByteSource data, read_data(*held));
-    return Value(Tensor{layout.scalar_type, std::move(layout.sizes), std::move(layout.dim_order), data});
-  }
-  if (held->type() == fields.int_.index()) {
-    ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::int64_t>(fields.int_.int_val));
+  Result<Value> read_value(const TableReader& table) const {
+    ETSTREAM_ASSIGN(const auto held, table.member(fields.value.val));
+    if (!held) return Value(std::monostate{});
+    if (held->type() == fields.tensor.index()) {
+      ETSTREAM_ASSIGN(TensorLayout layout, read_tensor_layout(*held, fields.tensor));
+      ETSTREAM_ASSIGN(ByteSource data, read_data(*held));
+      return Value(Tensor{layout.scalar_type, std::move(layout.sizes), std::move(layout.dim_order), data});
+    }
+    if (held->type() == fields.int_.index()) {
+      ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::int64_t>(fields.int_.int_val));
+      return Value(scalar);
+    }
+    if (held->type() == fields.bool_.index()) {
+      ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::uint8_t>(fields.bool_.bool_val));
+      return Value(scalar != 0);
+    }
+    ETSTREAM_ASSIGN(const auto scalar, held->scalar<double>(fields.double_.double_val));
     return Value(scalar);
   }
-  if (held->type() == fields.bool_.index()) {
-    ETSTREAM_ASSIGN(const auto scalar, held->scalar<std::uint8_t>(fields.bool_.bool_val));
-    return Value(scalar != 0);
-  }
-  ETSTREAM_ASSIGN(const auto scalar, held->scalar<double>(fields.double_.double_val));
-  return Value(scalar);
-}
 
-Result<std::vector<Value>> BundledProgramFile::Impl::read_values(const TableReader& test_case,
-                                                                 const BoundField& which) const {
-  ETSTREAM_ASSIGN(const TableList list, test_case.tables(which));
-  std::vector<Value> values;
-  for (std::uint32_t i = 0; i < list.size(); ++i) {
-    ETSTREAM_ASSIGN(const TableReader table, list.at(i));
-    ETSTREAM_ASSIGN(Value value, read_value(table));
-    values.push_back(std::move(value));
+  Result<std::vector<Value>> read_values(const TableReader& test_case, const BoundField& which) const {
+    std::vector<Value> values;
+    ETSTREAM_TRY(for_each(test_case.tables(which), [&](const TableReader& table) -> Result<void> {
+      ETSTREAM_ASSIGN(values.emplace_back(), read_value(table));
+      return {};
+    }));
+    return values;
   }
-  return values;
-}
 
-Result<std::vector<std::string>> BundledProgramFile::Impl::segment_names() const {
-  std::vector<std::string> names(segmented->directory().segments.size(), "what nothing refers to");
-  names[segmented->program_segment()] = "the program";
-  for (const Suite& suite : suites) {
-    for (std::uint32_t i = 0; i < suite.test_cases; ++i) {
-      ETSTREAM_ASSIGN(const TableReader table, test_case(suite, i));
-      for (const auto& [which, what] :
-           {std::pair(&fields.bundled_method_test_case.inputs, "input"),
-            std::pair(&fields.bundled_method_test_case.expected_outputs, "expected output")}) {
-        ETSTREAM_ASSIGN(const TableList list, table.tables(*which));
-        for (std::uint32_t j = 0; j < list.size(); ++j) {
-          ETSTREAM_ASSIGN(const TableReader value, list.at(j));
-          ETSTREAM_ASSIGN(const auto held, value.member(fields.value.val));
-          if (!held || held->type() != fields.tensor.index()) continue;
-          ETSTREAM_ASSIGN(const auto segment, segmented->data_segment(*held));
-          if (segment) names[*segment] = text("{} case {} {} {}", quote(suite.method_name), i, what, j);
+  /// Returns the content of each segment of a segmented bundle: the program, or a tensor of a test case.
+  Result<std::vector<std::string>> segment_names() const {
+    std::vector<std::string> names(segmented->directory().segments.size(), "what nothing refers to");
+    names[segmented->program_segment()] = "the program";
+    for (const Suite& suite : suites) {
+      for (std::uint32_t i = 0; i < suite.test_cases; ++i) {
+        ETSTREAM_ASSIGN(const TableReader table, test_case(suite, i));
+        for (const auto& [which, what] :
+             {std::pair(&fields.bundled_method_test_case.inputs, "input"),
+              std::pair(&fields.bundled_method_test_case.expected_outputs, "expected output")}) {
+          ETSTREAM_ASSIGN(const TableList list, table.tables(*which));
+          for (std::uint32_t j = 0; j < list.size(); ++j) {
+            ETSTREAM_ASSIGN(const TableReader value, list.at(j));
+            ETSTREAM_ASSIGN(const auto held, value.member(fields.value.val));
+            if (!held || held->type() != fields.tensor.index()) continue;
+            ETSTREAM_ASSIGN(const auto segment, segmented->data_segment(*held));
+            if (segment) names[*segment] = text("{} case {} {} {}", quote(suite.method_name), i, what, j);
+          }
         }
       }
     }
+    return names;
   }
-  return names;
-}
+};
 
 BundledProgramFile::BundledProgramFile(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 BundledProgramFile::BundledProgramFile(BundledProgramFile&&) noexcept = default;
@@ -294,8 +282,7 @@ Result<BundledProgram> BundledProgramFile::read() const {
       MethodTestSuite& out = bundle.method_test_suites.emplace_back();
       out.method_name = suite.method_name;
       for (std::uint32_t i = 0; i < suite.test_cases; ++i) {
-        ETSTREAM_ASSIGN(MethodTestCase test_case, this->test_case(suite, i));
-        out.test_cases.push_back(std::move(test_case));
+        ETSTREAM_ASSIGN(out.test_cases.emplace_back(), test_case(suite, i));
       }
     }
     return bundle;

@@ -250,13 +250,11 @@ struct Segments {
     std::uint64_t end = 0;
     for (const OriginalPayload& payload : found) {
       if (payload.offset < end) continue;  // what is shared in the file stays there once
-      ETSTREAM_ASSIGN(ByteSource before, file.slice(end, payload.offset - end));
-      rest.push_back(std::move(before));
+      ETSTREAM_ASSIGN(rest.emplace_back(), file.slice(end, payload.offset - end));
       original_payloads.push_back(payload);
       end = payload.offset + all[payload.segment].source.size();
     }
-    ETSTREAM_ASSIGN(ByteSource last, file.slice(end, file.size() - end));
-    rest.push_back(std::move(last));
+    ETSTREAM_ASSIGN(rest.emplace_back(), file.slice(end, file.size() - end));
     ETSTREAM_ASSIGN(ByteSource metadata, ByteSource::concatenation(std::move(rest)));
     original_metadata = static_cast<std::uint32_t>(all.size());
     add(std::move(metadata), 1, "original metadata");

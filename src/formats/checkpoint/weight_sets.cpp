@@ -23,7 +23,6 @@
 #include "flatbuffer/json/json_reader.h"
 #include "formats/checkpoint/checkpoint_folder.h"
 #include "formats/pte/rewrite/editable_program.h"
-#include "formats/pte/rewrite/external_data.h"
 #include "formats/safetensors/safetensors.h"
 #include "formats/torch/torch_file.h"
 

@@ -13,7 +13,6 @@
 #include "core/io/file_budget.h"
 #include "flatbuffer/schema.h"
 #include "formats/pte/program_model.h"
-#include "formats/pte/program_views.h"
 #include "formats/segments/data_segments.h"
 #include "formats/segments/file_kind.h"
 #include "program_bfbs_generated.h"

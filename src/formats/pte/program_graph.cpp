@@ -21,16 +21,35 @@ namespace {
 class ValueContents {
  public:
   /// Begins before the first call. All values of `graph`, which outlives this, exist already.
-  explicit ValueContents(const ProgramGraph& graph);
+  explicit ValueContents(const ProgramGraph& graph) : graph_(graph), written_(graph.values.size()) {
+    for (std::uint32_t i = 0; i < graph.values.size(); ++i) {
+      const GraphValue& value = graph.values[i];
+      if (value.is_input || value.storage == TensorStorage::kMutable) hold(i);
+    }
+  }
 
-  void write(std::uint32_t value);
+  void write(std::uint32_t value) {
+    written_[value] = true;
+    hold(value);
+  }
+
   [[nodiscard]] bool is_written(std::uint32_t value) const { return written_[value]; }
+
   /// Returns the value that was last written at the planned memory of `value`, which itself was not written;
   /// nothing unless both have the same size.
-  [[nodiscard]] std::optional<std::uint32_t> shown_by(std::uint32_t value) const;
+  std::optional<std::uint32_t> shown_by(std::uint32_t value) const {
+    const GraphValue& tensor = graph_.values[value];
+    if (tensor.storage != TensorStorage::kPlanned || tensor.is_input || written_[value]) return std::nullopt;
+    const auto holder = holders_.find({tensor.memory_id, tensor.memory_offset});
+    if (holder == holders_.end() || graph_.values[holder->second].size != tensor.size) return std::nullopt;
+    return holder->second;
+  }
 
  private:
-  void hold(std::uint32_t value);
+  void hold(std::uint32_t value) {
+    const GraphValue& tensor = graph_.values[value];
+    if (tensor.memory_id != 0) holders_[{tensor.memory_id, tensor.memory_offset}] = value;
+  }
 
   const ProgramGraph& graph_;
   std::vector<bool> written_;
@@ -97,31 +116,6 @@ Tail tail_of(const ProgramGraph& graph, const ValueContents& contents, const Gra
   return repeated.outputs > 0 ? repeated : Tail{fresh_tail(graph, contents, call), 0};
 }
 
-ValueContents::ValueContents(const ProgramGraph& graph) : graph_(graph), written_(graph.values.size()) {
-  for (std::uint32_t i = 0; i < graph.values.size(); ++i) {
-    const GraphValue& value = graph.values[i];
-    if (value.is_input || value.storage == TensorStorage::kMutable) hold(i);
-  }
-}
-
-void ValueContents::hold(std::uint32_t value) {
-  const GraphValue& tensor = graph_.values[value];
-  if (tensor.memory_id != 0) holders_[{tensor.memory_id, tensor.memory_offset}] = value;
-}
-
-void ValueContents::write(std::uint32_t value) {
-  written_[value] = true;
-  hold(value);
-}
-
-std::optional<std::uint32_t> ValueContents::shown_by(std::uint32_t value) const {
-  const GraphValue& tensor = graph_.values[value];
-  if (tensor.storage != TensorStorage::kPlanned || tensor.is_input || written_[value]) return std::nullopt;
-  const auto holder = holders_.find({tensor.memory_id, tensor.memory_offset});
-  if (holder == holders_.end() || graph_.values[holder->second].size != tensor.size) return std::nullopt;
-  return holder->second;
-}
-
 /// Sets the inputs and outputs of `call`, a kernel's or a delegate's, whose args are in range, by the
 /// rules at ProgramGraph.
 void split_arguments(const ProgramGraph& graph, const ValueContents& contents, GraphCall& call) {
@@ -153,8 +147,8 @@ class GraphReader {
     ETSTREAM_ASSIGN(const auto sizes, memory_sizes_.all());
     graph_.memory_sizes.assign(sizes.begin(), sizes.end());
     ETSTREAM_TRY(read_values());
-    ETSTREAM_ASSIGN(graph_.inputs, indices(method_, known.inputs));
-    ETSTREAM_ASSIGN(graph_.outputs, indices(method_, known.outputs));
+    ETSTREAM_ASSIGN(graph_.inputs, ends(known.inputs));
+    ETSTREAM_ASSIGN(graph_.outputs, ends(known.outputs));
     for (const std::uint32_t input : graph_.inputs) graph_.values[input].is_input = true;
     for (const std::uint32_t output : graph_.outputs) graph_.values[output].is_output = true;
     ETSTREAM_TRY(read_operators());
@@ -166,21 +160,20 @@ class GraphReader {
   }
 
  private:
-  /// Reads indices of values. `T` is their type in the file. With `may_be_none`, -1 is allowed too.
-  template <class T>
+  /// Reads indices of values. With `may_be_none`, -1 is allowed too.
   static Result<std::vector<std::int32_t>> items(const pte::View& table, const BoundField& field,
                                                  std::uint64_t count, bool may_be_none) {
-    ETSTREAM_ASSIGN(const auto numbers, table.numbers<T>(field));
-    ETSTREAM_ASSIGN(const auto listed, numbers.all());
+    ETSTREAM_ASSIGN(const auto listed, table.indices(field));
     std::vector<std::int32_t> out;
-    for (const T item : listed) {
+    for (const std::int64_t item : listed) {
       if (!may_be_none || item != -1) ETSTREAM_TRY(table.check_index(field, item, count));
       out.push_back(static_cast<std::int32_t>(item));
     }
     return out;
   }
-  Result<std::vector<std::uint32_t>> indices(const pte::View& table, const BoundField& field) const {
-    ETSTREAM_ASSIGN(const auto listed, items<std::int32_t>(table, field, graph_.values.size(), false));
+  /// Reads the method's inputs or outputs.
+  Result<std::vector<std::uint32_t>> ends(const BoundField& field) const {
+    ETSTREAM_ASSIGN(const auto listed, items(method_, field, graph_.values.size(), false));
     return std::vector<std::uint32_t>(listed.begin(), listed.end());
   }
 
@@ -201,15 +194,13 @@ class GraphReader {
     if (kind == pte::ValueKind::kTensor) return read_tensor(held.tensor(), value);
     if (kind == pte::ValueKind::kString) {
       ETSTREAM_ASSIGN(value.string, held.string());
-    } else if (kind == pte::ValueKind::kIntList) {
-      ETSTREAM_ASSIGN(value.items, items<std::int64_t>(held, *held.items(), count, false));
-    } else if (kind == pte::ValueKind::kTensorList || kind == pte::ValueKind::kOptionalTensorList) {
-      const bool may_be_none = kind == pte::ValueKind::kOptionalTensorList;
-      ETSTREAM_ASSIGN(value.items, items<std::int32_t>(held, *held.items(), count, may_be_none));
     } else if (kind == pte::ValueKind::kDoubleList) {
       ETSTREAM_ASSIGN(value.doubles, held.values<double>(*held.items()));
     } else if (kind == pte::ValueKind::kBoolList) {
       ETSTREAM_ASSIGN(value.bools, held.values<std::uint8_t>(*held.items()));
+    } else if (held.items()) {
+      const bool may_be_none = kind == pte::ValueKind::kOptionalTensorList;
+      ETSTREAM_ASSIGN(value.items, items(held, *held.items(), count, may_be_none));
     }
     return {};
   }
@@ -263,56 +254,29 @@ class GraphReader {
     return for_each(instructions, [&](const pte::Instruction& instruction) -> Result<void> {
       ETSTREAM_ASSIGN(const auto held, instruction.call());
       if (!held) return instruction.corrupt("an instruction", "none");
-      GraphCall call;
-      ETSTREAM_TRY(read_call(*held, first, instructions.size(), call));
+      if (!held->kind()) {
+        return held->corrupt("an instruction that ExecuTorch 1.5.1 has", held->type_name());
+      }
+      const pte::CallLimits limits{graph_.values.size(), graph_.operators.size(), graph_.delegates.size(),
+                                   instructions.size()};
+      ETSTREAM_ASSIGN(GraphCall call, held->read(limits, [&](const BoundField& field, std::int32_t index,
+                                                             std::uint64_t limit) {
+        return held->check_index(field, index, limit);
+      }));
+      call.destination += call.kind == CallKind::kJumpIfFalse ? first : 0;
       ETSTREAM_TRY(charge(*held, call.args));
-      if (held->args()) split_arguments(graph_, *contents_, call);
+      if (call.kind == CallKind::kMove) {
+        call.inputs = {call.args[0]};
+        call.outputs = {call.args[1]};
+      } else if (held->args()) {
+        split_arguments(graph_, *contents_, call);
+      } else {
+        call.inputs = call.args;
+      }
       connect(call);
       graph_.calls.push_back(std::move(call));
       return {};
     });
-  }
-
-  /// Reads an instruction of a chain of `count`, whose first is number `first`. Does not yet decide which
-  /// arguments of a kernel or a delegate are inputs.
-  Result<void> read_call(const pte::Call& held, std::uint32_t first, std::uint32_t count, GraphCall& call) {
-    const program::Fields& known = program_.fields();
-    const std::size_t values = graph_.values.size();
-    const auto kind = held.kind();
-    if (!kind) return held.corrupt("an instruction that ExecuTorch 1.5.1 has", held.type_name());
-    call.kind = *kind;
-    switch (*kind) {
-      case CallKind::kKernel:
-      case CallKind::kDelegate: {
-        const std::size_t callees =
-            *kind == CallKind::kKernel ? graph_.operators.size() : graph_.delegates.size();
-        ETSTREAM_ASSIGN(call.callee, held.index(held.callee(), callees));
-        ETSTREAM_ASSIGN(call.args, indices(held, *held.args()));
-        break;
-      }
-      case CallKind::kMove: {
-        ETSTREAM_ASSIGN(const auto from, held.index(known.move_call.move_from, values));
-        ETSTREAM_ASSIGN(const auto to, held.index(known.move_call.move_to, values));
-        call.args = {from, to};
-        call.inputs = {from};
-        call.outputs = {to};
-        break;
-      }
-      case CallKind::kJumpIfFalse: {
-        const auto& jump = known.jump_false_call;
-        ETSTREAM_ASSIGN(const auto condition, held.index(jump.cond_value_index, values));
-        ETSTREAM_ASSIGN(const auto to, held.index(jump.destination_instruction, std::uint64_t{count} + 1));
-        call.args = call.inputs = {condition};
-        call.destination = first + to;
-        break;
-      }
-      case CallKind::kFree: {
-        ETSTREAM_ASSIGN(const auto value, held.index(known.free_call.value_index, values));
-        call.args = call.inputs = {value};
-        break;
-      }
-    }
-    return {};
   }
 
   /// Bounds the links to values in lists by the file's size, as calls may share long lists.

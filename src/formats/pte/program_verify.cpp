@@ -2,7 +2,6 @@
 //
 // Checks of a program beyond a well-formed flatbuffer: every index in range, every segment in its place.
 // ExecuTorch 1.5.1 checks some of this when it loads (runtime/executor/program_validation.cpp, method.cpp).
-#include "formats/pte/program_verify.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -210,12 +209,12 @@ class ProgramVerifier {
     ETSTREAM_ASSIGN(const auto delegates, method.delegates());
     ETSTREAM_ASSIGN(const auto chains, method.chains());
     ETSTREAM_ASSIGN(memory_sizes_, method.memory_sizes());
-    ETSTREAM_TRY(check_indices<std::int32_t>(method, known.inputs, values.size()));
-    ETSTREAM_TRY(check_indices<std::int32_t>(method, known.outputs, values.size()));
+    ETSTREAM_TRY(check_indices(method, known.inputs, values.size()));
+    ETSTREAM_TRY(check_indices(method, known.outputs, values.size()));
     ETSTREAM_TRY(verify_values(values));
     ETSTREAM_TRY(for_each(delegates, [&](const pte::Delegate& each) { return verify_delegate(each); }));
     return for_each(chains, [&](const pte::Chain& chain) {
-      return verify_chain(chain, values.size(), operators.size(), delegates.size());
+      return verify_chain(chain, {values.size(), operators.size(), delegates.size()});
     });
   }
 
@@ -225,14 +224,14 @@ class ProgramVerifier {
     return {};
   }
 
-  /// Checks a vector of indices, each below `limit` or equal to `also`. They are read one by one, as they may
-  /// be many.
-  template <class T>
+  /// Checks a vector of indices, each below `limit`, or -1 if one `may_be_none`.
   Result<void> check_indices(const pte::View& table, const BoundField& field, std::uint64_t limit,
-                             std::optional<T> also = {}) {
-    return for_each(table.numbers<T>(field), [&](T index) {
-      return also == index ? Result<void>() : report(table.check_index(field, index, limit));
-    });
+                             bool may_be_none = false) {
+    ETSTREAM_ASSIGN(const auto indices, table.indices(field));
+    for (const std::int64_t index : indices) {
+      if (!may_be_none || index != -1) ETSTREAM_TRY(report(table.check_index(field, index, limit)));
+    }
+    return {};
   }
 
   Result<void> verify_values(const pte::List<pte::Value>& values) {
@@ -255,10 +254,8 @@ class ProgramVerifier {
     const BoundField* const items = held.items();
     if (!items) return {};
     ETSTREAM_TRY(check_there(held, *items));
-    if (kind == pte::ValueKind::kIntList) return check_indices<std::int64_t>(held, *items, values);
-    if (kind == pte::ValueKind::kTensorList) return check_indices<std::int32_t>(held, *items, values);
-    return kind == pte::ValueKind::kOptionalTensorList ? check_indices<std::int32_t>(held, *items, values, -1)
-                                                       : Result<void>();
+    if (kind == pte::ValueKind::kDoubleList || kind == pte::ValueKind::kBoolList) return {};
+    return check_indices(held, *items, values, kind == pte::ValueKind::kOptionalTensorList);
   }
 
   Result<void> verify_tensor(const pte::Tensor& tensor) {
@@ -298,35 +295,18 @@ class ProgramVerifier {
                                         place->location == 0 ? inline_delegates_ : segments_.size()));
   }
 
-  Result<void> verify_chain(const pte::Chain& chain, std::uint64_t values, std::uint64_t operators,
-                            std::uint64_t delegates) {
+  Result<void> verify_chain(const pte::Chain& chain, pte::CallLimits limits) {
     ETSTREAM_TRY(check_there(chain, known_.chain.instructions));
     ETSTREAM_ASSIGN(const auto instructions, chain.instructions());
-    struct Index {
-      const BoundField& field;
-      std::uint64_t limit;
-    };
-    const Index indices[] = {
-        {known_.kernel_call.op_index, operators},
-        {known_.delegate_call.delegate_index, delegates},
-        {known_.move_call.move_from, values},
-        {known_.move_call.move_to, values},
-        {known_.jump_false_call.cond_value_index, values},
-        {known_.jump_false_call.destination_instruction, std::uint64_t{instructions.size()} + 1},
-        {known_.free_call.value_index, values}};
+    limits.instructions = instructions.size();
     return for_each(instructions, [&](const pte::Instruction& instruction) -> Result<void> {
       ETSTREAM_ASSIGN(const auto call, instruction.call());
-      if (!call) {
-        error(instruction.position(), "an instruction", "none");
-        return {};
-      }
-      for (const Index& index : indices) {
-        if (call->type() != index.field.table) continue;
-        ETSTREAM_ASSIGN(const auto found, call->scalar<std::int32_t>(index.field));
-        ETSTREAM_TRY(report(call->check_index(index.field, found, index.limit)));
-      }
-      const BoundField* const args = call->args();
-      return args ? check_indices<std::int32_t>(*call, *args, values) : Result<void>();
+      if (!call) error(instruction.position(), "an instruction", "none");
+      if (!call || !call->kind()) return {};
+      ETSTREAM_TRY(call->read(limits, [&](const BoundField& field, std::int32_t index, std::uint64_t limit) {
+        return report(call->check_index(field, index, limit));
+      }));
+      return {};
     });
   }
 
@@ -357,7 +337,7 @@ Result<void> verify_constants(const pte::Program& program, LoadedFrom from, Find
   ETSTREAM_ASSIGN(const auto empty, find_empty_constants(program));
   if (!empty) return {};
   ETSTREAM_ASSIGN(const auto all, read_tensors(program));
-  const auto tensors = std::ranges::count_if(all, &ProgramTensor::is_constant);
+  const auto tensors = std::ranges::count(all, TensorStorage::kConstant, &ProgramTensor::kind);
   if (tensors == 0) return {};
   const Error found = with_advice(
       program.view().corrupt(

@@ -44,12 +44,16 @@ const PayloadFormat* find_format(std::string_view backend) {
   return found == kPayloadFormats.end() ? nullptr : found;
 }
 
+bool is_of_damage(const Error& error) {
+  return error.code == ErrorCode::kCorrupt || error.code == ErrorCode::kTooLarge;
+}
+
 Result<void> add_requests_of_tensors(const pte::Program& program, DataRequests& out) {
   ETSTREAM_ASSIGN(const auto methods, program.method_names());
   ETSTREAM_ASSIGN(const auto tensors, read_tensors(program));
   std::set<std::pair<std::uint32_t, std::string_view>> seen;  // constants by method and key
   for (const ProgramTensor& tensor : tensors) {
-    if (!tensor.is_external) continue;
+    if (tensor.kind != TensorStorage::kExternal) continue;
     ETSTREAM_ASSIGN(const pte::Tensor table, program.tensor_at(tensor.position));
     ETSTREAM_ASSIGN(TensorLayout layout, table.layout());
     const bool is_first = tensor.is_planned || seen.insert({tensor.method, tensor.name}).second;
@@ -154,9 +158,7 @@ Result<std::vector<DelegatePayload>> read_delegate_payloads(const ProgramFile& p
       ETSTREAM_ASSIGN(payload.data, model.delegate_data(reference));
       ETSTREAM_TRY(budget.spend(payload.data.size()));
       auto read = read_backend_payload(reference.backend, payload.data, describe(names, reference));
-      const bool is_damaged =
-          !read && (read.error().code == ErrorCode::kCorrupt || read.error().code == ErrorCode::kTooLarge);
-      if (is_damaged) continue;
+      if (!read && is_of_damage(read.error())) continue;
       ETSTREAM_ASSIGN(auto known, std::move(read));
       if (!known) continue;
       payload.format = std::move(known->what);
@@ -238,18 +240,10 @@ Result<std::vector<DelegateUses>> read_named_data_uses(const ProgramFile& progra
     if (!seen.insert({reference.in_segment, reference.index}).second) continue;
     ETSTREAM_ASSIGN(const ByteSource data, model.delegate_data(reference));
     ETSTREAM_TRY(budget.spend(data.size()));
-    DelegateUses& delegate = out.emplace_back(DelegateUses{reference.method,
-                                                           reference.delegate,
-                                                           reference.in_segment,
-                                                           reference.index,
-                                                           describe(names, reference),
-                                                           data,
-                                                           {}});
+    DelegateUses& delegate = out.emplace_back(DelegateUses{reference, describe(names, reference), data, {}});
     const auto done = read_uses(reference.backend, data, delegate);
     if (done) continue;
-    const bool is_damaged =
-        done.error().code == ErrorCode::kCorrupt || done.error().code == ErrorCode::kTooLarge;
-    if (!is_damaged) return done.error();
+    if (!is_of_damage(done.error())) return done.error();
     delegate.without_keys = data;
     delegate.uses.clear();
   }

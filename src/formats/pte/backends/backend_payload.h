@@ -363,12 +363,8 @@ struct NamedDataUse {
 };
 
 /// The keys that a delegate asks for, in its order.
-struct DelegateUses {
-  std::uint32_t method = 0;    // its number
-  std::uint32_t delegate = 0;  // an index in the method's delegates
-  bool in_segment = false;     // where its data is; otherwise in the flatbuffer
-  std::uint32_t index = 0;     // of the segment, or of the entry in the flatbuffer
-  std::string asker;           // "method 'forward', delegate 0 (XnnpackBackend)"
+struct DelegateUses : DelegateReference {
+  std::string asker;  // "method 'forward', delegate 0 (XnnpackBackend)"
   /// Its data, without the characters of the keys if these are known.
   ByteSource without_keys;
   std::vector<NamedDataUse> uses;

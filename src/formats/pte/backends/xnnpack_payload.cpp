@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <array>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <span>
@@ -21,32 +20,15 @@ namespace {
 /// The header at offset 4, where a flatbuffer has its identifier: magic, u16 length, u32 offset and u32 size
 /// of the graph, u32 offset and u64 size of the constant data behind it
 /// (backends/xnnpack/runtime/XNNHeader.cpp of ExecuTorch 1.5.1).
-constexpr std::uint64_t kMagicPosition = 4;
-constexpr std::uint64_t kHeaderEnd = 30;
-constexpr std::uint64_t kGraphPosition = 10;
-constexpr std::uint64_t kConstantsPosition = 18;
+constexpr std::size_t kMagicPosition = 4;
+constexpr std::size_t kHeaderSize = 30;
+constexpr std::size_t kGraphPosition = 10;
+constexpr std::size_t kConstantsPosition = 18;
 
-struct Range {
-  std::uint64_t offset = 0;
-  std::uint64_t size = 0;
-};
-
-struct Header {
-  Range graph;
-  Range constants;
-};
-
-/// Reads the places of the graph and the constants from the header of a payload. Error: kCorrupt.
-Result<Header> read_header(const ByteSource& payload, std::span<const std::byte> header,
-                           const std::string& name) {
-  const auto number = [&]<class T>(std::uint64_t position, T value) {
-    std::memcpy(&value, header.data() + position, sizeof(value));
-    return std::uint64_t{value};
-  };
-  const Range graph{number(kGraphPosition, std::uint32_t{}), number(kGraphPosition + 4, std::uint32_t{})};
-  const Range constants{number(kConstantsPosition, std::uint32_t{}),
-                        number(kConstantsPosition + 4, std::uint64_t{})};
-  const auto corrupt = [&](std::uint64_t position, std::string_view what, const Range& found) {
+/// Refuses a graph or constants that are not inside the payload, or not one behind the other.
+Result<void> check_places(const ByteSource& payload, const PayloadPart& graph, const PayloadPart& constants,
+                          const std::string& name) {
+  const auto corrupt = [&](std::uint64_t position, std::string_view what, const PayloadPart& found) {
     return unexpected(ErrorCode::kCorrupt, {name, position}, "{} inside {}, found {} bytes from {} on", what,
                       counted(payload.size(), "byte"), found.size, found.offset);
   };
@@ -55,7 +37,7 @@ Result<Header> read_header(const ByteSource& payload, std::span<const std::byte>
       constants.offset < graph.offset + graph.size) {
     return corrupt(kConstantsPosition, "constants behind the graph and", constants);
   }
-  return Header{graph, constants};
+  return {};
 }
 
 /// Refuses other versions of the graph. Version XN00 lacks some fields, none of which is read.
@@ -92,28 +74,28 @@ Result<std::vector<NamedDataRequest>> constants_in(const XnnpackPayload& payload
 
 Result<XnnpackPayload> open_xnnpack(const ByteSource& payload, const std::string& name) {
   ETSTREAM_ASSIGN(const Schema* schema, embedded_schema<xnnpack_graph::XNNGraphBinarySchema>());
-  std::array<std::byte, kHeaderEnd> header{};
-  if (payload.size() < header.size()) {
-    return unexpected(ErrorCode::kCorrupt, {name, 0}, "XNNPACK's header of {} bytes, found {}", header.size(),
+  ETSTREAM_ASSIGN(const PayloadHeader header, PayloadHeader::read(payload, kHeaderSize, name));
+  if (!header.check_size()) {
+    return unexpected(ErrorCode::kCorrupt, {name, 0}, "XNNPACK's header of {} bytes, found {}", kHeaderSize,
                       payload.size());
   }
-  ETSTREAM_TRY(payload.read_at(0, header));
-  constexpr std::string_view kMagic = "XH00";
-  const bool has_header = std::memcmp(header.data() + kMagicPosition, kMagic.data(), kMagic.size()) == 0;
+  const bool has_header = header.has(kMagicPosition, "XH00");
   ByteSource graph = payload;
-  Range constants;
-  std::uint64_t graph_offset = 0;
+  PayloadPart place;
+  PayloadPart constants;
   if (has_header) {
-    ETSTREAM_ASSIGN(const Header places, read_header(payload, header, name));
-    ETSTREAM_ASSIGN(graph, payload.slice(places.graph.offset, places.graph.size));
-    constants = places.constants;
-    graph_offset = places.graph.offset;
+    place = {"graph", header.number<std::uint32_t>(kGraphPosition),
+             header.number<std::uint32_t>(kGraphPosition + 4)};
+    constants = {"constants", header.number<std::uint32_t>(kConstantsPosition),
+                 header.number<std::uint64_t>(kConstantsPosition + 4)};
+    ETSTREAM_TRY(check_places(payload, place, constants, name));
+    ETSTREAM_ASSIGN(graph, payload.slice(place.offset, place.size));
   }
   ETSTREAM_TRY(check_identifier(graph, name));
   ETSTREAM_ASSIGN(FlatbufferView view, FlatbufferView::open(*schema, std::move(graph), name));
   ETSTREAM_TRY(verify_flatbuffer(view));
   static const xnnpack::Fields kFields(*schema);
-  return XnnpackPayload{std::move(view), kFields, has_header, constants.offset, constants.size, graph_offset};
+  return XnnpackPayload{std::move(view), kFields, has_header, constants.offset, constants.size, place.offset};
 }
 
 Result<std::optional<BackendPayload>> read_xnnpack_payload(const ByteSource& payload,

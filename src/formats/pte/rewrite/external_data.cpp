@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "formats/pte/rewrite/external_data.h"
-
+//
+// Data that leaves a program for a file of tensor data, data that comes in from one, and weights that several
+// programs leave to one file.
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/base/hashes.h"
 #include "core/base/text.h"
@@ -12,59 +18,93 @@
 #include "core/io/read_pieces.h"
 #include "core/layout/same_bytes.h"
 #include "etstream/program.h"
+#include "etstream/program_plan.h"
+#include "etstream/tensor_data.h"
 #include "formats/pte/backends/backend_payload.h"
-#include "formats/pte/rewrite/payloads.h"
+#include "formats/pte/rewrite/editable_program.h"
+#include "formats/pte/rewrite/program_plan.h"
 #include "formats/tensor/dimensions.h"
 
 namespace etstream {
+namespace {
 
-std::uint32_t ExternalData::add_buffer(ByteSource data) {
-  data_.buffers.push_back({std::move(data)});
-  return static_cast<std::uint32_t>(data_.buffers.size() - 1);
-}
-
-bool ExternalData::add(const std::string& key, std::uint32_t buffer,
-                       const std::optional<TensorLayout>& layout) {
-  const auto [there, added] = entries_.try_emplace(key, data_.entries.size());
-  if (added) {
-    data_.entries.push_back({key, buffer, layout});
-    return true;
+/// Tensor data to which entries are added. The data of a key never changes, as all that ask for the key get
+/// it.
+class ExternalData {
+ public:
+  /// Adds a buffer and returns its number. A buffer that gets no key is not written.
+  std::uint32_t add_buffer(ByteSource data) {
+    data_.buffers.push_back({std::move(data)});
+    return static_cast<std::uint32_t>(data_.buffers.size() - 1);
   }
-  TensorData::Entry& entry = data_.entries[there->second];
-  if (entry.buffer != buffer) return false;
-  if (!entry.layout) entry.layout = layout;
-  return !layout || entry.layout == layout;
-}
 
-std::optional<std::uint32_t> ExternalData::find(const std::string& key) const {
-  const auto there = entries_.find(key);
-  if (there == entries_.end()) return std::nullopt;
-  return data_.entries[there->second].buffer;
-}
+  /// Adds `key` for a buffer, with the layout of the tensor that asks for it, or none for a delegate. Returns
+  /// false if the key exists with another buffer or layout.
+  [[nodiscard]] bool add(const std::string& key, std::uint32_t buffer,
+                         const std::optional<TensorLayout>& layout) {
+    const auto [there, added] = entries_.try_emplace(key, data_.entries.size());
+    if (added) {
+      data_.entries.push_back({key, buffer, layout});
+      return true;
+    }
+    TensorData::Entry& entry = data_.entries[there->second];
+    if (entry.buffer != buffer) return false;
+    if (!entry.layout) entry.layout = layout;
+    return !layout || entry.layout == layout;
+  }
 
+  /// Returns the number of the buffer that has the key.
+  [[nodiscard]] std::optional<std::uint32_t> find(const std::string& key) const {
+    const auto there = entries_.find(key);
+    if (there == entries_.end()) return std::nullopt;
+    return data_.entries[there->second].buffer;
+  }
+
+  [[nodiscard]] const TensorData& data() const noexcept { return data_; }
+  [[nodiscard]] TensorData take() && { return std::move(data_); }
+
+ private:
+  TensorData data_;
+  std::map<std::string, std::size_t> entries_;  // by key
+};
+
+/// Returns the ending for a key that tensors of several layouts would share: ":float32[2, 3]".
 std::string key_suffix(const TensorLayout& layout) {
   return text(":{}{}", name_of(layout.scalar_type), list_text(layout.sizes));
 }
 
+/// Returns the key of data that has no name, 64 hexadecimal digits.
 Result<std::string> sha256_of(const ByteSource& source) {
   Sha256 hasher;
   ETSTREAM_TRY(read_pieces(source, [&](std::span<const std::byte> bytes) { hasher.update(bytes); }));
   return hasher.hex();
 }
 
+/// The tensors and the named data whose data leaves a program.
+struct ExternalUses {
+  struct Tensor {
+    std::size_t index = 0;  // in EditableProgram::tensors, of a constant
+    std::string key;
+    std::uint32_t buffer = 0;  // the key's, as ExecuTorch's emitter notes it
+  };
+  std::vector<Tensor> tensors;
+  std::set<std::string> named_data;  // keys
+};
+
+/// Removes the data in `uses` from the program, whose constants are split if `uses` has tensors.
 void make_external(EditableProgram& editable, const ExternalUses& uses) {
   std::vector<ProgramTensor> gone;
   for (const ExternalUses::Tensor& use : uses.tensors) {
     ProgramTensor& tensor = editable.tensors[use.index];
     gone.push_back(tensor);
     tensor.name = use.key;
-    tensor.buffer = use.buffer;
-    tensor.is_external = true;
+    tensor.index = use.buffer;
+    tensor.kind = TensorStorage::kExternal;
     editable.changed_tensors.insert(use.index);
   }
   if (editable.constants && editable.constants->pieces) {
-    if (std::ranges::any_of(editable.tensors, &ProgramTensor::is_constant)) {
-      remove_pieces(editable, *editable.constants, gone, &ProgramTensor::is_constant);
+    if (any_of(editable.tensors, TensorStorage::kConstant)) {
+      remove_pieces(editable, *editable.constants, gone, TensorStorage::kConstant);
     } else {
       std::vector<ByteSource>& pieces = *editable.constants->pieces;
       pieces.resize(std::min<std::size_t>(pieces.size(), 1));
@@ -72,8 +112,6 @@ void make_external(EditableProgram& editable, const ExternalUses& uses) {
   }
   remove_named_data(editable, uses.named_data);
 }
-
-namespace {
 
 /// Returns whether `name` begins with the SHA-256 of `source`. Reads the source only if the name can be a
 /// hash.
@@ -115,7 +153,7 @@ class ConstantMover {
     ETSTREAM_TRY(split_constants(editable_));
     for (std::size_t i = 0; i < editable_.tensors.size(); ++i) {
       const ProgramTensor& tensor = editable_.tensors[i];
-      if (!tensor.is_constant()) continue;
+      if (tensor.kind != TensorStorage::kConstant) continue;
       ETSTREAM_ASSIGN(const ByteSource data, piece_of(editable_, tensor));
       ETSTREAM_ASSIGN(const TensorLayout layout, layout_of(editable_, tensor));
       ETSTREAM_ASSIGN(const std::string key, key_of(tensor, data));
@@ -133,9 +171,9 @@ class ConstantMover {
   }
 
   Result<std::string> key_of(const ProgramTensor& tensor, const ByteSource& data) {
-    if (const auto* key = given_key(std::to_string(tensor.buffer))) return *key;
+    if (const auto* key = given_key(std::to_string(tensor.index))) return *key;
     if (options_.keys.empty() && !tensor.name.empty()) return tensor.name;
-    std::string& hash = hashes_[tensor.buffer];
+    std::string& hash = hashes_[tensor.index];
     if (hash.empty()) {
       ETSTREAM_ASSIGN(hash, sha256_of(data));
     }
@@ -148,7 +186,7 @@ class ConstantMover {
   /// layout to the name, as ExecuTorch takes a layout from the file.
   Result<void> add_tensor(std::size_t index, const ByteSource& data, const std::string& key,
                           const TensorLayout& layout) {
-    const std::uint32_t constant = editable_.tensors[index].buffer;
+    const std::uint32_t constant = editable_.tensors[index].index;
     const auto [number, is_new] = numbers_.try_emplace(constant, 0);
     if (is_new) number->second = out_.add_buffer(data);
     const std::uint32_t buffer = number->second;
@@ -249,8 +287,8 @@ Result<void> move_tensor_in(EditableProgram& editable, ExternalEntries& entries,
   const auto [number, is_new] =
       numbers.try_emplace(data.data.place(), static_cast<std::uint32_t>(pieces.size()));
   if (is_new) pieces.push_back(data.data);
-  tensor.buffer = number->second;
-  tensor.is_external = false;
+  tensor.index = number->second;
+  tensor.kind = TensorStorage::kConstant;
   editable.changed_tensors.insert(i);
   ETSTREAM_ASSIGN(const bool is_hash, begins_with_sha256(tensor.name, data.data));
   if (is_hash) tensor.name.clear();
@@ -346,12 +384,335 @@ Result<void> move_constants_in(EditableProgram& editable, const std::vector<cons
   ETSTREAM_ASSIGN(ExternalEntries entries, read_entries(files));
   std::map<SourcePlace, std::uint32_t> numbers;  // of constants, by where their bytes are
   for (std::size_t i = 0; i < editable.tensors.size(); ++i) {
-    if (editable.tensors[i].is_external && !editable.tensors[i].is_planned) {
+    if (editable.tensors[i].kind == TensorStorage::kExternal && !editable.tensors[i].is_planned) {
       ETSTREAM_TRY(move_tensor_in(editable, entries, i, numbers));
     }
   }
   ETSTREAM_TRY(move_named_data_in(editable, entries));
   return require_use(editable, files, entries);
+}
+
+namespace {
+
+/// A constant of a program, or a segment, with all its users.
+struct Weight {
+  struct Tensor {
+    std::size_t index = 0;  // in EditableProgram::tensors
+    std::string name;       // fully qualified, or empty
+    TensorLayout layout;
+  };
+
+  std::uint32_t program = 0;  // its index
+  ByteSource data;
+  std::string label;                               // for people: "constant 'linear.weight'"
+  std::optional<KeptBecause> kept = std::nullopt;  // where it stays in the program
+  std::vector<Tensor> tensors = {};                // of a constant
+  std::vector<std::string> keys = {};              // of named data
+};
+
+/// Adds the weights of a program, of which it takes a copy apart, to a list: constants first, then named
+/// data, then the data that can't leave the program.
+class WeightReader {
+ public:
+  WeightReader(EditableProgram editable, std::uint32_t program, std::vector<Weight>& out)
+      : editable_(std::move(editable)), program_(program), out_(out) {}
+
+  Result<void> run() {
+    ETSTREAM_TRY(read_constants());
+    read_named_data();
+    read_delegates();
+    return read_initial_states();
+  }
+
+ private:
+  Result<void> read_constants() {
+    std::map<std::uint32_t, std::size_t> places;  // in out_, by number
+    for (std::size_t i = 0; i < editable_.tensors.size(); ++i) {
+      const ProgramTensor& tensor = editable_.tensors[i];
+      if (tensor.kind != TensorStorage::kConstant) continue;
+      ETSTREAM_TRY(split_constants(editable_));
+      ETSTREAM_ASSIGN(ByteSource data, piece_of(editable_, tensor));
+      const auto [place, is_new] = places.try_emplace(tensor.index, out_.size());
+      if (is_new) out_.push_back({program_, std::move(data), "constant " + name_of(tensor)});
+      Weight& weight = out_[place->second];
+      ETSTREAM_ASSIGN(TensorLayout layout, layout_of(editable_, tensor));
+      if (!fits(layout, weight.data)) weight.kept = KeptBecause::kLayout;
+      weight.tensors.push_back({i, tensor.name, std::move(layout)});
+    }
+    return {};
+  }
+
+  void read_named_data() {
+    std::map<std::uint32_t, std::size_t> places;  // in out_, by segment
+    for (const EditableProgram::NamedData& named : editable_.named_data) {
+      // Metadata is about the program itself.
+      if (named.key.starts_with(kMetadataPrefix)) continue;
+      const auto [place, is_new] = places.try_emplace(named.segment, out_.size());
+      if (is_new) {
+        out_.push_back(
+            {program_, editable_.segments[named.segment].source, "named data " + quote(named.key)});
+      }
+      out_[place->second].keys.push_back(named.key);
+    }
+  }
+
+  void read_delegates() {
+    std::set<std::pair<bool, std::uint32_t>> seen;
+    for (const DelegateReference& delegate : editable_.delegates) {
+      if (!seen.insert({delegate.in_segment, delegate.index}).second) continue;
+      out_.push_back({program_, data_of(editable_, delegate), "delegate " + printable(delegate.backend),
+                      KeptBecause::kDelegate});
+    }
+  }
+
+  Result<void> read_initial_states() {
+    if (editable_.mutable_data.empty()) return {};
+    ETSTREAM_TRY(split_mutable_data(editable_));
+    // ExecuTorch 1.5.1 reads only the first segment of mutable data, and writes no other.
+    const std::vector<ByteSource>& pieces = *editable_.mutable_data.front().pieces;
+    std::set<std::uint32_t> seen;
+    for (const ProgramTensor& tensor : editable_.tensors) {
+      if (tensor.kind != TensorStorage::kMutable || tensor.index >= pieces.size()) continue;
+      if (!seen.insert(tensor.index).second) continue;
+      out_.push_back(
+          {program_, pieces[tensor.index], "initial state " + name_of(tensor), KeptBecause::kInitialState});
+    }
+    return {};
+  }
+
+  static std::string name_of(const ProgramTensor& tensor) {
+    return tensor.name.empty() ? std::to_string(tensor.index) : quote(tensor.name);
+  }
+
+  static bool fits(const TensorLayout& layout, const ByteSource& data) {
+    const auto bytes = byte_size(layout.scalar_type, layout.sizes);
+    return bytes && *bytes == data.size() && is_permutation(layout.dim_order, layout.sizes.size());
+  }
+
+  EditableProgram editable_;
+  const std::uint32_t program_;
+  std::vector<Weight>& out_;
+};
+
+/// Equal bytes, and the weights that have them.
+struct Group {
+  ByteSource data;
+  std::vector<Weight*> weights;
+  std::optional<std::uint32_t> buffer;                // in the tensor data, where programs share it
+  std::vector<std::string> keys;                      // of it there
+  std::map<std::string, std::string> keys_by_tensor;  // by a tensor's name and layout
+};
+
+class WeightSharer {
+ public:
+  explicit WeightSharer(const SharedWeights& description)
+      : description_(description), external_uses_(description.programs.size()) {}
+
+  Result<SharedWeightsPlan> run() {
+    for (std::uint32_t i = 0; i < description_.programs.size(); ++i) ETSTREAM_TRY(read_program(i));
+    ETSTREAM_TRY(find_groups());
+    find_owners_of_keys();
+    for (Group& group : groups_) decide(group);
+    ETSTREAM_TRY(name_groups());
+    return make_plan();
+  }
+
+ private:
+  Result<void> read_program(std::uint32_t number) {
+    const ProgramFile& program = *description_.programs[number];
+    ETSTREAM_ASSIGN(EditableProgram editable, read_editable_program(program));
+    ETSTREAM_TRY(WeightReader(editable, number, weights_).run());
+    programs_.push_back(std::move(editable));
+    ETSTREAM_ASSIGN(const DataRequests requests, read_data_requests(program.model()));
+    // Data that the program lacks comes from its own files, so its keys are barred.
+    for (std::string& key : external_keys(requests)) barred_.insert(std::move(key));
+    return {};
+  }
+
+  Result<void> find_groups() {
+    std::vector<ByteSource> sources;
+    for (const Weight& weight : weights_) sources.push_back(weight.data);
+    ETSTREAM_ASSIGN(const auto first, first_equal(sources));
+    std::vector<std::size_t> places(sources.size());  // in groups_
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      if (first[i] == i) {
+        places[i] = groups_.size();
+        groups_.emplace_back().data = sources[i];
+      }
+      places[i] = places[first[i]];
+      groups_[places[i]].weights.push_back(&weights_[i]);
+    }
+    return {};
+  }
+
+  /// Finds the data of each key. ExecuTorch gives a delegate the tensor data under a key before the program's
+  /// own.
+  void find_owners_of_keys() {
+    for (const Group& group : groups_) {
+      for (const Weight* weight : group.weights) {
+        for (const std::string& key : weight->keys) {
+          if (owners_.try_emplace(key, &group).first->second != &group) barred_.insert(key);
+        }
+      }
+    }
+  }
+
+  /// Decides which of the weights stay in their programs.
+  void decide(Group& group) const {
+    const auto keep_all = [&](KeptBecause reason) {
+      for (Weight* weight : group.weights) {
+        if (!weight->kept) weight->kept = reason;
+      }
+    };
+    if (count_programs(group) < 2) return keep_all(KeptBecause::kInOneProgram);
+    if (group.data.size() < description_.least_size) return keep_all(KeptBecause::kSmall);
+    for (Weight* weight : group.weights) {
+      const bool clashes =
+          std::ranges::any_of(weight->keys, [&](const auto& key) { return barred_.contains(key); });
+      if (!weight->kept && clashes) weight->kept = KeptBecause::kOtherDataUnderKey;
+    }
+    if (count_programs(group) < 2) keep_all(KeptBecause::kOtherDataUnderKey);
+  }
+
+  /// Returns the number of programs that can do without it.
+  static std::size_t count_programs(const Group& group) {
+    std::set<std::uint32_t> programs;
+    for (const Weight* weight : group.weights) {
+      if (!weight->kept) programs.insert(weight->program);
+    }
+    return programs.size();
+  }
+
+  /// Names the data in groups. The keys of delegates come first, as they can't be renamed.
+  Result<void> name_groups() {
+    for (Group& group : groups_) {
+      if (count_programs(group) == 0) continue;
+      group.buffer = external_.add_buffer(group.data);
+      for (const Weight* weight : group.weights) {
+        if (weight->kept) continue;
+        for (const std::string& key : weight->keys) {
+          external_uses_[weight->program].named_data.insert(key);
+          if (!external_.find(key)) group.keys.push_back(key);
+          if (external_.add(key, *group.buffer, std::nullopt)) continue;
+          return make_error(ErrorCode::kInvalidArgument,
+                            "key {} would be that of two tensors with other data", quote(key));
+        }
+      }
+    }
+    for (Group& group : groups_) {
+      for (const Weight* weight : group.weights) {
+        if (weight->kept) continue;
+        for (const Weight::Tensor& tensor : weight->tensors) {
+          ETSTREAM_ASSIGN(std::string key, name_tensor(group, tensor));
+          if (!tensor.name.empty() && key != tensor.name) {
+            renamed_.push_back({weight->program, tensor.name, key});
+          }
+          external_uses_[weight->program].tensors.push_back({tensor.index, std::move(key), *group.buffer});
+        }
+      }
+    }
+    return {};
+  }
+
+  /// Returns the tensor's key: its name, or another key of the data, or one made from its name.
+  Result<std::string> name_tensor(Group& group, const Weight::Tensor& tensor) {
+    std::string name = tensor.name;
+    if (name.find('\0') != std::string::npos) name.clear();  // ExecuTorch would read it up to there
+    const std::string suffix = key_suffix(tensor.layout);
+    std::string& key = group.keys_by_tensor[name + suffix + list_text(tensor.layout.dim_order)];
+    if (!key.empty()) return key;
+    if (name.empty() && !group.keys.empty()) name = group.keys.front();
+    if (name.empty()) {
+      ETSTREAM_ASSIGN(name, sha256_of(group.data));
+    }
+    key = name;
+    if (add(group, key, tensor.layout)) return key;
+    key = name + suffix;
+    std::uint64_t& number = numbers_[name];
+    while (!add(group, key, tensor.layout)) key = text("{}:{}", name, ++number + 1);
+    return key;
+  }
+
+  bool add(Group& group, const std::string& key, const TensorLayout& layout) {
+    const auto owner = owners_.find(key);
+    if (barred_.contains(key) || (owner != owners_.end() && owner->second != &group)) return false;
+    const bool is_new = !external_.find(key);
+    if (!external_.add(key, *group.buffer, layout)) return false;
+    if (is_new) group.keys.push_back(key);
+    return true;
+  }
+
+  Result<SharedWeightsPlan> make_plan() {
+    SharedWeightsPlan out;
+    for (std::size_t i = 0; i < external_uses_.size(); ++i) {
+      ETSTREAM_ASSIGN(out.programs.emplace_back(), plan_program(std::move(programs_[i]), external_uses_[i]));
+    }
+    if (!external_.data().entries.empty()) {
+      out.tensor_data = external_.data();
+      ETSTREAM_ASSIGN(out.weights, plan(out.tensor_data));
+    }
+    for (Group& group : groups_) {
+      ProgramData& data = out.data.emplace_back(ProgramData{group.data.size(), {}, std::move(group.keys)});
+      for (Weight* weight : group.weights) {
+        data.uses.push_back({weight->program, std::move(weight->label), weight->kept});
+      }
+    }
+    out.renamed = std::move(renamed_);
+    return out;
+  }
+
+  static Result<FilePlan> plan_program(EditableProgram editable, const ExternalUses& uses) {
+    if (uses.tensors.empty() && uses.named_data.empty()) {
+      return plan_copy(editable.program.file(), "program");
+    }
+    ETSTREAM_ASSIGN(const ProgramStyle observed, observe_style(editable));
+    if (!uses.tensors.empty()) ETSTREAM_TRY(split_constants(editable));
+    make_external(editable, uses);
+    return lay_out(std::move(editable), observed, {});
+  }
+
+  const SharedWeights& description_;
+  std::vector<EditableProgram> programs_;
+  std::vector<Weight> weights_;                 // in the order in which programs have them
+  std::vector<Group> groups_;                   // by the first of their weights
+  std::map<std::string, const Group*> owners_;  // of the keys of named data, in all programs
+  std::set<std::string> barred_;                // keys of which programs expect different data
+  ExternalData external_;
+  std::vector<ExternalUses> external_uses_;       // by program
+  std::map<std::string, std::uint64_t> numbers_;  // of keys that are made from a name
+  std::vector<RenamedKey> renamed_;
+};
+
+}  // namespace
+
+std::string_view describe(KeptBecause reason) {
+  // The words in the order of KeptBecause.
+  static constexpr std::string_view kWords[] = {"no other program has it",
+                                                "it is too small to gain by it",
+                                                "its key stands for other data in another program",
+                                                "its tensor has another size",
+                                                "ExecuTorch loads a delegate from its program alone",
+                                                "it is what a mutable tensor begins with"};
+  return kWords[static_cast<std::size_t>(reason)];
+}
+
+std::uint64_t SharedWeightsPlan::size() const noexcept {
+  std::uint64_t out = weights ? weights->size : 0;
+  for (const FilePlan& program : programs) out += program.size;
+  return out;
+}
+
+Result<SharedWeightsPlan> plan(const SharedWeights& description) {
+  return without_exceptions([&]() -> Result<SharedWeightsPlan> {
+    if (description.programs.size() < 2) {
+      return make_error(ErrorCode::kInvalidArgument, "weights are shared by two programs or more, found {}",
+                        description.programs.size());
+    }
+    if (description.least_size == 0) {
+      return Error{ErrorCode::kInvalidArgument, "expected a least size of 1 byte or more, found 0"};
+    }
+    return WeightSharer(description).run();
+  });
 }
 
 }  // namespace etstream

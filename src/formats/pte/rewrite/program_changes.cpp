@@ -10,8 +10,6 @@
 #include "core/io/read_pieces.h"
 #include "flatbuffer/json/json_reader.h"
 #include "formats/pte/rewrite/editable_program.h"
-#include "formats/pte/rewrite/external_data.h"
-#include "formats/pte/rewrite/payloads.h"
 #include "formats/pte/rewrite/program_plan.h"
 #include "formats/segments/file_kind.h"
 
@@ -70,14 +68,14 @@ void remove_mutable_data(EditableProgram& editable) {
 
 /// Removes the data of tensors that are gone. The constants are split, if one of them goes.
 Result<void> remove_tensor_data(EditableProgram& editable, const std::vector<ProgramTensor>& gone) {
-  if (std::ranges::any_of(gone, &ProgramTensor::is_constant)) {
-    remove_pieces(editable, *editable.constants, gone, &ProgramTensor::is_constant);
+  if (any_of(gone, TensorStorage::kConstant)) {
+    remove_pieces(editable, *editable.constants, gone, TensorStorage::kConstant);
   }
   // ExecuTorch 1.5.1 reads only the first segment of mutable data, and writes no other.
-  if (std::ranges::any_of(gone, &ProgramTensor::has_initial_state) && editable.mutable_data.size() == 1 &&
+  if (any_of(gone, TensorStorage::kMutable) && editable.mutable_data.size() == 1 &&
       editable.mutable_data.front().segment) {
     ETSTREAM_TRY(split_mutable_data(editable));
-    remove_pieces(editable, editable.mutable_data.front(), gone, &ProgramTensor::has_initial_state);
+    remove_pieces(editable, editable.mutable_data.front(), gone, TensorStorage::kMutable);
     if (editable.mutable_data.front().pieces->size() <= 1) remove_mutable_data(editable);
   }
   return {};
@@ -128,7 +126,7 @@ Result<void> drop_methods(EditableProgram& editable, const std::vector<std::stri
   editable.has_all_methods = false;
   // Only the tensors of dropped methods know the size of a constant that nothing else uses.
   if (std::ranges::any_of(editable.tensors, [&](const ProgramTensor& tensor) {
-        return dropped.contains(tensor.method) && tensor.is_constant();
+        return dropped.contains(tensor.method) && tensor.kind == TensorStorage::kConstant;
       })) {
     ETSTREAM_TRY(split_constants(editable));
   }

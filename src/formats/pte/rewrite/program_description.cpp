@@ -15,7 +15,6 @@
 #include "flatbuffer/json/json_value_reader.h"
 #include "flatbuffer/schema_packer.h"
 #include "formats/pte/rewrite/editable_program.h"
-#include "formats/pte/rewrite/payloads.h"
 #include "formats/pte/rewrite/program_plan.h"
 #include "formats/segments/file_kind.h"
 #include "program_fields_generated.h"

@@ -23,7 +23,6 @@
 #include "flatbuffer/schema_packer.h"
 #include "formats/pte/program_model.h"
 #include "formats/pte/rewrite/editable_program.h"
-#include "formats/pte/rewrite/payloads.h"
 
 namespace etstream {
 namespace {
