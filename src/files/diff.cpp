@@ -28,16 +28,31 @@ Error of_two_kinds(const AnyFile& a, const AnyFile& b) {
   return error;
 }
 
-std::vector<NamedPiece> pieces_of(const std::vector<CheckpointTensor>& tensors, const ByteSource& file) {
-  std::vector<NamedPiece> out;
-  out.reserve(tensors.size());
+template <class List, class Name>
+std::string joined(const List& list, Name name) {
+  std::string out;
+  for (const auto& each : list) out += (out.empty() ? "" : ", ") + quote(each.*name);
+  return out;
+}
+
+/// Adds the tensors of a file, and its name to their places if it has one of several.
+void add_tensors(const std::vector<CheckpointTensor>& tensors, const ByteSource& file,
+                 const std::string& name, std::vector<NamedPiece>& out) {
   for (const CheckpointTensor& tensor : tensors) {
+    const auto offset = tensor.data.offset_in(file);
+    const std::string in = name.empty() ? "" : text("in {}", name);
+    const std::string at = offset || name.empty() ? text("at {}", offset.value_or(0)) : "";
     out.push_back({.name = quote(tensor.name),
                    .what = type_text(tensor),
                    .data = tensor.data,
-                   .place = text("at {}", tensor.data.offset_in(file).value_or(0)),
+                   .place = text("{}{}{}", in, in.empty() || at.empty() ? "" : " ", at),
                    .layout = tensor.layout});
   }
+}
+
+std::vector<NamedPiece> pieces_of(const std::vector<CheckpointTensor>& tensors, const ByteSource& file) {
+  std::vector<NamedPiece> out;
+  add_tensors(tensors, file, "", out);
   return out;
 }
 
@@ -76,8 +91,8 @@ Result<bool> diff_files(const TensorDataFile& a, const TensorDataFile& b, DiffLi
   return same;
 }
 
-Result<bool> diff_files(const CheckpointFile& a, const CheckpointFile& b, DiffList list) {
-  const auto format = [](const CheckpointFile& file) {
+Result<bool> diff_files(const WeightFile& a, const WeightFile& b, DiffList list) {
+  const auto format = [](const WeightFile& file) {
     return text("{}{}", describe(file.kind), file.version == 0 ? "" : text(" version {}", file.version));
   };
   list.compare_layout("format", format(a), format(b));
@@ -86,20 +101,10 @@ Result<bool> diff_files(const CheckpointFile& a, const CheckpointFile& b, DiffLi
   return list.is_same();
 }
 
-/// Returns tensor data as another kind of weights would have it.
-Result<CheckpointFile> as_checkpoint(const TensorDataFile& weights) {
-  ETSTREAM_ASSIGN(WeightFile opened, open_weight_file(weights.file().name(), weights.file()));
-  return CheckpointFile{weights.file(), opened.kind, 0, {}, std::move(opened.tensors)};
-}
-
 Result<bool> diff_files(const FatContainerFile& a, const FatContainerFile& b, DiffList list) {
   ETSTREAM_TRY(compare_pieces(list, pieces_of(a), pieces_of(b)));
-  const auto order = [](const FatContainerFile& file) {
-    std::string out;
-    for (const FatPayload& payload : file.payloads()) out += (out.empty() ? "" : ", ") + quote(payload.name);
-    return out;
-  };
-  list.compare("order of payloads", order(a), order(b));
+  list.compare("order of payloads", joined(a.payloads(), &FatPayload::name),
+               joined(b.payloads(), &FatPayload::name));
   return list.is_same();
 }
 
@@ -109,13 +114,13 @@ Result<bool> diff_files(const NativePackageFile& a, const NativePackageFile& b, 
   return list.is_same();
 }
 
-Result<bool> diff_files(const TensorDataFile& a, const CheckpointFile& b, const DiffList& list) {
-  ETSTREAM_ASSIGN(const CheckpointFile one, as_checkpoint(a));
+Result<bool> diff_files(const TensorDataFile& a, const WeightFile& b, const DiffList& list) {
+  ETSTREAM_ASSIGN(const WeightFile one, open_weight_file(a.file().name(), a.file()));
   return diff_files(one, b, list);
 }
 
-Result<bool> diff_files(const CheckpointFile& a, const TensorDataFile& b, const DiffList& list) {
-  ETSTREAM_ASSIGN(const CheckpointFile other, as_checkpoint(b));
+Result<bool> diff_files(const WeightFile& a, const TensorDataFile& b, const DiffList& list) {
+  ETSTREAM_ASSIGN(const WeightFile other, open_weight_file(b.file().name(), b.file()));
   return diff_files(a, other, list);
 }
 
@@ -194,15 +199,7 @@ std::vector<NamedPiece> pieces_of(const OpenedWeights& opened) {
   std::vector<NamedPiece> out;
   for (const GivenWeights& given : opened.given) {
     for (const WeightFile& file : given.files) {
-      const std::string name = printable(file.path.substr(folder_of(file.path).size()));
-      for (const CheckpointTensor& tensor : file.tensors) {
-        const auto offset = tensor.data.offset_in(file.file);
-        out.push_back({.name = quote(tensor.name),
-                       .what = type_text(tensor),
-                       .data = tensor.data,
-                       .place = offset ? text("in {} at {}", name, *offset) : text("in {}", name),
-                       .layout = tensor.layout});
-      }
+      add_tensors(file.tensors, file.file, printable(file.path.substr(folder_of(file.path).size())), out);
     }
   }
   return out;
@@ -466,13 +463,8 @@ Result<bool> diff_files(const BundledProgramFile& a, const BundledProgramFile& b
       list.compare(suite, told(both.first), told(both.second));
     }
   }
-  const auto names = [](const BundledProgramFile& bundle) {
-    std::string out;
-    for (const BundledProgramFile::Suite& suite : bundle.suites())
-      out += (out.empty() ? "" : ", ") + quote(suite.method_name);
-    return out;
-  };
-  list.compare("order of test suites", names(a), names(b));
+  list.compare("order of test suites", joined(a.suites(), &BundledProgramFile::Suite::method_name),
+               joined(b.suites(), &BundledProgramFile::Suite::method_name));
   return !list.has_content();
 }
 

@@ -185,8 +185,7 @@ Result<void> add_file(const TensorDataFile& file, const KeyNames& /*names*/, Fil
   return {};
 }
 
-Result<void> add_file(const CheckpointFile& checkpoint, const KeyNames& /*names*/,
-                      FileInspection& inspection) {
+Result<void> add_file(const WeightFile& checkpoint, const KeyNames& /*names*/, FileInspection& inspection) {
   inspection.version = checkpoint.version;
   return {};
 }

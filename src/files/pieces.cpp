@@ -19,9 +19,7 @@
 #include "formats/checkpoint/weight_sets.h"
 #include "formats/gguf/gguf.h"
 #include "formats/pte/program_model.h"
-#include "formats/safetensors/safetensors.h"
 #include "formats/tensor/dimensions.h"
-#include "formats/torch/torch_file.h"
 
 namespace etstream {
 namespace {
@@ -30,23 +28,6 @@ template <class File>
 Result<AnyFile> as_any(Result<File> opened) {
   if (!opened) return std::move(opened).error();
   return AnyFile(std::move(opened).value());
-}
-
-Result<CheckpointFile> open_safetensors_file(const ByteSource& file) {
-  ETSTREAM_ASSIGN(SafetensorsFile opened, open_safetensors(file));
-  return CheckpointFile{file, FileKind::kSafetensors, 0, {}, std::move(opened.tensors)};
-}
-
-Result<CheckpointFile> open_saved_file(const ByteSource& file) {
-  ETSTREAM_ASSIGN(auto tensors, open_torch_file(file));
-  return CheckpointFile{file, FileKind::kTorch, 0, {}, std::move(tensors)};
-}
-
-Result<CheckpointFile> open_gguf_file(const ByteSource& file) {
-  ETSTREAM_ASSIGN(GgufFile opened, open_gguf(file));
-  CheckpointFile out{file, FileKind::kGguf, opened.version, opened.metadata, {}};
-  out.tensors = checkpoint_tensors(std::move(opened), file);
-  return out;
 }
 
 }  // namespace
@@ -71,11 +52,9 @@ Result<AnyFile> open_any(const ByteSource& file, FileKind kind) {
     case FileKind::kTensorData:
       return as_any(TensorDataFile::open(file));
     case FileKind::kSafetensors:
-      return as_any(open_safetensors_file(file));
     case FileKind::kGguf:
-      return as_any(open_gguf_file(file));
     case FileKind::kTorch:
-      return as_any(open_saved_file(file));
+      return as_any(open_weight_file(file.name(), file, kind));
     case FileKind::kFatContainer:
       return as_any(FatContainerFile::open(file));
     case FileKind::kNativePackage:
@@ -94,14 +73,14 @@ FileKind kind_of(const AnyFile& file) noexcept {
                                                            : FileKind::kBundledProgram;
       },
       [](const TensorDataFile&) { return FileKind::kTensorData; },
-      [](const CheckpointFile& checkpoint) { return checkpoint.kind; },
+      [](const WeightFile& checkpoint) { return checkpoint.kind; },
       [](const FatContainerFile&) { return FileKind::kFatContainer; },
       [](const NativePackageFile&) { return FileKind::kNativePackage; });
 }
 
 const ByteSource& source_of(const AnyFile& file) noexcept {
   return match(
-      file, [](const CheckpointFile& checkpoint) -> const ByteSource& { return checkpoint.file; },
+      file, [](const WeightFile& checkpoint) -> const ByteSource& { return checkpoint.file; },
       [](const auto& opened) -> const ByteSource& { return opened.file(); });
 }
 
@@ -330,7 +309,7 @@ class PieceWalk {
     });
   }
 
-  Result<void> add_file(const CheckpointFile& checkpoint, std::string_view above) {
+  Result<void> add_file(const WeightFile& checkpoint, std::string_view above) {
     add_tensors(checkpoint.tensors, checkpoint.file, above);
     return {};
   }
@@ -530,7 +509,7 @@ Result<std::optional<SetPlace>> place_in_set(const ReportedPath& path, const Ope
     ETSTREAM_ASSIGN(const GgufFile opened, open_gguf(path.file));
     split = opened.split;
   }
-  return SetFinder(open_file).place_of(path.path, *kind, split);
+  return place_of_file(path.path, *kind, split, open_file);
 }
 
 }  // namespace etstream

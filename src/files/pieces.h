@@ -37,21 +37,11 @@
 
 namespace etstream {
 
-/// A file of a checkpoint, by itself: tensors behind a header.
-struct CheckpointFile {
-  ByteSource file;
-  FileKind kind = FileKind::kSafetensors;  // or kGguf, kTorch
-  std::uint32_t version = 0;               // of the format; 0 of safetensors, which has none
-  ByteSource metadata;                     // of GGUF, as the file has it
-  /// The tensors in the order of their bytes.
-  std::vector<CheckpointTensor> tensors;
-};
-
 /// Describes a tensor: "float32 [2, 3]", "Q4_0 [32, 64]".
 [[nodiscard]] std::string type_text(const CheckpointTensor& tensor);
 
-using AnyFile = std::variant<ProgramFile, BundledProgramFile, TensorDataFile, CheckpointFile,
-                             FatContainerFile, NativePackageFile>;
+using AnyFile = std::variant<ProgramFile, BundledProgramFile, TensorDataFile, WeightFile, FatContainerFile,
+                             NativePackageFile>;
 
 /// Opens a file by how it begins. Errors: those of file_kind() and of opening that kind.
 [[nodiscard]] Result<AnyFile> open_any(const ByteSource& file);

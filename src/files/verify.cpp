@@ -77,7 +77,7 @@ Result<void> verify_opened(Checked& checked, Findings& findings) {
       },
       [&](const TensorDataFile& weights) { return weights.verify(findings); },
       // Opening other files has already checked all there is to check.
-      [&](const CheckpointFile& checkpoint) {
+      [&](const WeightFile& checkpoint) {
         return checkpoint.kind == FileKind::kTorch ? verify_checksums(checkpoint.file, findings)
                                                    : Result<void>();
       },
@@ -101,11 +101,7 @@ Result<Checked> open_and_verify(const ByteSource& file, Findings& findings) {
     ETSTREAM_ASSIGN(checked.file, open_any(file, kind));
     return verify_opened(checked, findings);
   };
-  auto done = verify_it();
-  if (!done) {
-    if (done.error().code != ErrorCode::kCorrupt) return std::move(done).error();
-    add_error(findings, std::move(done).error());
-  }
+  ETSTREAM_TRY(note_corrupt(verify_it(), findings));
   ETSTREAM_TRY(file.check_unchanged());
   return checked;
 }
@@ -208,8 +204,7 @@ Result<FileFindings> verify_path(const std::string& given, const CheckpointOptio
   }
   const auto opened = open_weights({path.has_several ? given : path.path}, options);
   if (!opened) {
-    if (opened.error().code != ErrorCode::kCorrupt) return opened.error();
-    add_error(findings, opened.error());
+    ETSTREAM_TRY(note_corrupt(opened.error(), findings));
     return findings;
   }
   ETSTREAM_TRY(verify_set(*opened, path.has_several ? "" : path.path, findings));

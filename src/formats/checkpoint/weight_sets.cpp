@@ -76,17 +76,22 @@ Expected expected_weights() {
       JsonContent::kCheckpointIndex};
 }
 
+Error no_weights(const ByteSource& file) {
+  return explain(file, expected_weights(),
+                 error_in(ErrorCode::kUnsupported, file.name(), "expected {}", expected_weights().what));
+}
+
 }  // namespace
 
 Result<WeightFile> open_weight_file(const std::string& path, const ByteSource& file) {
-  const auto other = [&] {
-    return explain(file, expected_weights(),
-                   error_in(ErrorCode::kUnsupported, file.name(), "expected {}", expected_weights().what));
-  };
   const auto kind = file_kind(file);
-  if (!kind) return kind.error().code == ErrorCode::kUnsupported ? other() : kind.error();
-  WeightFile out{path, file, *kind, {}, {}};
-  switch (*kind) {
+  if (kind) return open_weight_file(path, file, *kind);
+  return kind.error().code == ErrorCode::kUnsupported ? no_weights(file) : kind.error();
+}
+
+Result<WeightFile> open_weight_file(const std::string& path, const ByteSource& file, FileKind kind) {
+  WeightFile out{path, file, kind, {}, {}};
+  switch (kind) {
     case FileKind::kSafetensors: {
       ETSTREAM_ASSIGN(SafetensorsFile opened, open_safetensors(file));
       out.tensors = std::move(opened.tensors);
@@ -95,6 +100,8 @@ Result<WeightFile> open_weight_file(const std::string& path, const ByteSource& f
     case FileKind::kGguf: {
       ETSTREAM_ASSIGN(GgufFile opened, open_gguf(file));
       out.split = opened.split;
+      out.version = opened.version;
+      out.metadata = opened.metadata;
       out.tensors = checkpoint_tensors(std::move(opened), file);
       return out;
     }
@@ -119,7 +126,7 @@ Result<WeightFile> open_weight_file(const std::string& path, const ByteSource& f
     case FileKind::kSegmentedBundle:
     case FileKind::kFatContainer:
     case FileKind::kUpdate:
-      return other();
+      return no_weights(file);
   }
   std::abort();
 }
@@ -276,60 +283,77 @@ SetPlace place_of_split(const std::string& path, const GgufSplit& split) {
   return out;
 }
 
-Result<std::optional<SetPlace>> SetFinder::place_of(const std::string& path, FileKind kind,
-                                                    const std::optional<GgufSplit>& split) {
-  if (kind != FileKind::kGguf && has_sets(kind)) return place_by_name(normal_path(path), kind);
-  return split ? std::optional(place_of_split(path, *split)) : std::nullopt;
-}
-
-Result<std::optional<SetPlace>> SetFinder::place_by_name(const std::string& path, FileKind kind) {
-  SetPlace out;
-  const FoundIndex* index = nullptr;
-  if (kind == FileKind::kSafetensors || kind == FileKind::kTorch) {
-    ETSTREAM_ASSIGN(index, index_of(path));
-  }
-  if (index) out.index = index->path;
-  if (auto name = shard_name(path)) {
-    out.is_from_zero = name->number == 0 || is_file(name->path_of(0));
-    out.set = name->set();
-    out.number = std::uint64_t{name->number} + (out.is_from_zero ? 1 : 0);
-    out.count = name->count;
-    out.name = std::move(name);
-    return out.number <= out.count ? std::optional(std::move(out)) : std::nullopt;
-  }
-  if (!index || index->index.files.size() < 2) return std::optional<SetPlace>();
-  out.set = index->path;
-  out.count = index->index.files.size();
-  for (const auto& [file, tensors] : index->index.files) {
-    out.members.push_back(folder_of(path) + file);
-    if (out.members.back() == path) out.number = out.members.size();
-  }
-  return std::optional(std::move(out));
-}
-
-Result<void> SetFinder::find_indexes(const std::string& folder, std::vector<FoundIndex>& out) const {
-  const auto paths = files_in(folder, ".index.json");
-  if (!paths) return {};
-  for (const std::string& path : *paths) {
-    const auto file = open_file_(path);
-    auto index = file ? read_checkpoint_index(*file) : file.error();
-    if (!index && !is_about_file(index.error())) return std::move(index).error();
-    if (index && *index) out.push_back({path, std::move(**index)});
-  }
-  return {};
-}
-
-Result<const SetFinder::FoundIndex*> SetFinder::index_of(const std::string& path) {
-  const std::string folder = folder_of(path);
-  const auto [found, is_new] = indexes_.try_emplace(folder);
-  if (is_new) ETSTREAM_TRY(find_indexes(folder, found->second));
-  for (const FoundIndex& one : found->second) {
-    if (one.index.files.contains(std::string_view(path).substr(folder.size()))) return &one;
-  }
-  return nullptr;
-}
-
 namespace {
+
+/// Finds the places of files. Holds the indexes of the folders that it has looked into.
+class SetFinder {
+ public:
+  explicit SetFinder(const OpenFile& open_file) : open_file_(open_file) {}
+
+  /// Returns nothing for a file that is no part of a set. `split` is what a GGUF file says about itself. An
+  /// index beside the file that can't be read is ignored. Errors: kInterrupted, kOutOfMemory.
+  Result<std::optional<SetPlace>> place_of(const std::string& path, FileKind kind,
+                                           const std::optional<GgufSplit>& split) {
+    if (kind != FileKind::kGguf && has_sets(kind)) return place_by_name(normal_path(path), kind);
+    return split ? std::optional(place_of_split(path, *split)) : std::nullopt;
+  }
+
+ private:
+  struct FoundIndex {
+    std::string path;
+    CheckpointIndex index;
+  };
+
+  Result<std::optional<SetPlace>> place_by_name(const std::string& path, FileKind kind) {
+    SetPlace out;
+    const FoundIndex* index = nullptr;
+    if (kind == FileKind::kSafetensors || kind == FileKind::kTorch) {
+      ETSTREAM_ASSIGN(index, index_of(path));
+    }
+    if (index) out.index = index->path;
+    if (auto name = shard_name(path)) {
+      out.is_from_zero = name->number == 0 || is_file(name->path_of(0));
+      out.set = name->set();
+      out.number = std::uint64_t{name->number} + (out.is_from_zero ? 1 : 0);
+      out.count = name->count;
+      out.name = std::move(name);
+      return out.number <= out.count ? std::optional(std::move(out)) : std::nullopt;
+    }
+    if (!index || index->index.files.size() < 2) return std::optional<SetPlace>();
+    out.set = index->path;
+    out.count = index->index.files.size();
+    for (const auto& [file, tensors] : index->index.files) {
+      out.members.push_back(folder_of(path) + file);
+      if (out.members.back() == path) out.number = out.members.size();
+    }
+    return std::optional(std::move(out));
+  }
+
+  Result<void> find_indexes(const std::string& folder, std::vector<FoundIndex>& out) const {
+    const auto paths = files_in(folder, ".index.json");
+    if (!paths) return {};
+    for (const std::string& path : *paths) {
+      const auto file = open_file_(path);
+      auto index = file ? read_checkpoint_index(*file) : file.error();
+      if (!index && !is_about_file(index.error())) return std::move(index).error();
+      if (index && *index) out.push_back({path, std::move(**index)});
+    }
+    return {};
+  }
+
+  Result<const FoundIndex*> index_of(const std::string& path) {
+    const std::string folder = folder_of(path);
+    const auto [found, is_new] = indexes_.try_emplace(folder);
+    if (is_new) ETSTREAM_TRY(find_indexes(folder, found->second));
+    for (const FoundIndex& one : found->second) {
+      if (one.index.files.contains(std::string_view(path).substr(folder.size()))) return &one;
+    }
+    return nullptr;
+  }
+
+  const OpenFile& open_file_;
+  std::map<std::string, std::vector<FoundIndex>> indexes_;  // by folder
+};
 
 /// Opens a file that an index names: safetensors, or a file of torch.save. Errors: those of opening that
 /// kind.
@@ -705,6 +729,12 @@ class SetOpener {
 };
 
 }  // namespace
+
+Result<std::optional<SetPlace>> place_of_file(const std::string& path, FileKind kind,
+                                              const std::optional<GgufSplit>& split,
+                                              const OpenFile& open_file) {
+  return SetFinder(open_file).place_of(path, kind, split);
+}
 
 Result<OpenedWeights> open_weights(const std::vector<std::string>& paths, const CheckpointOptions& options,
                                    OtherFiles others) {

@@ -30,6 +30,8 @@ struct WeightFile {
   FileKind kind = FileKind::kSafetensors;
   std::vector<CheckpointTensor> tensors;  // in file order
   std::optional<GgufSplit> split;         // where the file itself says that it is one of several
+  std::uint32_t version = 0;              // of the format GGUF; 0 of others
+  ByteSource metadata = {};               // of GGUF, as the file has it
 };
 
 /// Returns whether an error is about a file, so that another file may be read instead. An error is not about
@@ -40,6 +42,9 @@ struct WeightFile {
 
 /// Opens a file by its content. Errors: kUnsupported for another kind of file; those of opening that kind.
 [[nodiscard]] Result<WeightFile> open_weight_file(const std::string& path, const ByteSource& file);
+/// Opens a file of a kind that file_kind() told.
+[[nodiscard]] Result<WeightFile> open_weight_file(const std::string& path, const ByteSource& file,
+                                                  FileKind kind);
 
 /// The index of a checkpoint in several files.
 struct CheckpointIndex {
@@ -94,28 +99,11 @@ struct SetPlace {
 /// the number of files.
 [[nodiscard]] SetPlace place_of_split(const std::string& path, const GgufSplit& split);
 
-/// Finds the places of files. Holds the indexes of the folders that it has looked into.
-class SetFinder {
- public:
-  explicit SetFinder(const OpenFile& open_file) : open_file_(open_file) {}
-
-  /// Returns nothing for a file that is no part of a set. `split` is what a GGUF file says about itself. An
-  /// index beside the file that can't be read is ignored. Errors: kInterrupted, kOutOfMemory.
-  [[nodiscard]] Result<std::optional<SetPlace>> place_of(const std::string& path, FileKind kind,
-                                                         const std::optional<GgufSplit>& split);
-
- private:
-  struct FoundIndex {
-    std::string path;
-    CheckpointIndex index;
-  };
-  Result<std::optional<SetPlace>> place_by_name(const std::string& path, FileKind kind);
-  Result<void> find_indexes(const std::string& folder, std::vector<FoundIndex>& out) const;
-  Result<const FoundIndex*> index_of(const std::string& path);
-
-  const OpenFile& open_file_;
-  std::map<std::string, std::vector<FoundIndex>> indexes_;  // by folder
-};
+/// Returns the place of a file; nothing for one that is no part of a set. `split` is what a GGUF file says
+/// about itself. An index beside the file that can't be read is ignored. Errors: kInterrupted, kOutOfMemory.
+[[nodiscard]] Result<std::optional<SetPlace>> place_of_file(const std::string& path, FileKind kind,
+                                                            const std::optional<GgufSplit>& split,
+                                                            const OpenFile& open_file);
 
 /// A path that was given, and the files that it stands for.
 struct GivenWeights {
