@@ -36,7 +36,7 @@ const etstream::Schema& program_schema() {
 }
 
 etstream::Result<etstream::FilePlan> pack_json(std::span<const std::byte> json) {
-  auto reader = etstream::JsonValueReader::parse(program_schema(), etstream::ByteSource::memory(json), "");
+  auto reader = etstream::read_json_values(program_schema(), etstream::ByteSource::memory(json), "");
   if (!reader) return std::move(reader).error();
   return etstream::pack(program_schema(), **reader);
 }

@@ -658,7 +658,7 @@ Result<void> ExactJson::decompile(const ByteSource& file, const ExactJsonOptions
 Result<FilePlan> ExactJson::compile(const ByteSource& json, const std::string& folder,
                                     FlatbufferOrder order) const {
   return without_exceptions([&]() -> Result<FilePlan> {
-    ETSTREAM_ASSIGN(const auto values, JsonValueReader::parse(state_->schema, json, folder));
+    ETSTREAM_ASSIGN(const auto values, read_json_values(state_->schema, json, folder));
     const bool is_flatc = order == FlatbufferOrder::kFlatc;
     return pack(state_->schema, *values, {.order = is_flatc ? ObjectOrder::kFlatc : ObjectOrder::kObjectApi});
   });

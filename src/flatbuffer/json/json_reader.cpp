@@ -184,7 +184,10 @@ class Adapter {
 // the characters for a string; the end, in 8 bytes, and then keys and values for an object or array.
 constexpr std::uint8_t kFirstTag = 0xf0;
 
-constexpr std::uint32_t kUnexpectedKey = 0;  // its length and it follow
+// A key is a number from 1 on for its name, or this and the name. A file may have any number of keys: only
+// the first ones get a number.
+constexpr std::uint64_t kNoNumber = 0;
+constexpr std::size_t kMostNumbered = 4096;
 
 }  // namespace
 
@@ -284,9 +287,13 @@ class JsonTapeWriter final : public JsonHandler {
   }
 
   void key(std::string_view name) {
-    const auto found = tape_.keys_.find(name);
-    number(found == tape_.keys_.end() ? kUnexpectedKey : found->second);
-    if (found == tape_.keys_.end()) string(name);
+    auto known = tape_.numbers_.find(name);
+    if (known == tape_.numbers_.end() && tape_.names_.size() < kMostNumbered) {
+      known = tape_.numbers_.emplace(name, tape_.names_.size() + 1).first;
+      tape_.names_.push_back(known->first);
+    }
+    number(known == tape_.numbers_.end() ? kNoNumber : known->second);
+    if (known == tape_.numbers_.end()) string(name);
   }
 
   JsonTape& tape_;
@@ -294,17 +301,9 @@ class JsonTapeWriter final : public JsonHandler {
   std::vector<JsonTape::Place> open_;  // where the ends of objects and arrays are to be written
 };
 
-JsonTape::JsonTape(ByteSource json, JsonKeys keys, int deepest, JsonSyntax syntax)
-    : json_(std::move(json)), deepest_(deepest), syntax_(syntax), keys_(std::move(keys)) {
-  for (const auto& [name, number] : keys_) {
-    names_.resize(std::max<std::size_t>(names_.size(), std::size_t{number} + 1));
-    names_[number] = name;
-  }
-}
-
-Result<JsonTape> JsonTape::parse(const ByteSource& json, JsonKeys keys, int deepest, JsonSyntax syntax) {
+Result<JsonTape> JsonTape::parse(const ByteSource& json, int deepest, JsonSyntax syntax) {
   return without_exceptions([&]() -> Result<JsonTape> {
-    JsonTape tape(json, std::move(keys), deepest, syntax);
+    JsonTape tape(json, deepest, syntax);
     JsonTapeWriter writer(tape);
     ETSTREAM_TRY(parse_json(json, writer, deepest, syntax));
     return tape;
@@ -362,12 +361,9 @@ JsonTape::Value JsonTape::at(Place place) const {
 }
 
 JsonTape::Key JsonTape::key_at(Place place) const {
-  Key out;
-  const auto number = static_cast<std::uint32_t>(take_number(place));
-  if (number != kUnexpectedKey) out.number = number;
-  out.name = out.number ? names_[number] : take_string(place);
-  out.value = place;
-  return out;
+  const std::uint64_t number = take_number(place);
+  const std::string_view name = number == kNoNumber ? take_string(place) : names_[number - 1];
+  return {name, place};
 }
 
 std::string JsonTape::path_to(Place place) const {
@@ -378,7 +374,7 @@ std::string JsonTape::path_to(Place place) const {
     if ((!is_object && value.kind != Kind::kArray) || place >= value.end) break;
     Place entry = value.first;
     for (std::uint64_t i = 0;; ++i) {
-      const Key key = is_object ? key_at(entry) : Key{{}, {}, entry};
+      const Key key = is_object ? key_at(entry) : Key{{}, entry};
       const Place end = at(key.value).end;
       if (place < end) {
         if (is_object && entry == place) return out;  // a key is told of where its object is
@@ -393,7 +389,7 @@ std::string JsonTape::path_to(Place place) const {
 }
 
 Error JsonTape::at_line(Place place, const Error& error) const {
-  JsonTape again(json_, keys_, deepest_, syntax_);
+  JsonTape again(json_, deepest_, syntax_);
   JsonTapeWriter writer(again, JsonTapeWriter::Stop{place, error});
   auto found = parse_json(json_, writer, deepest_, syntax_);
   // A file that has changed may have no such line.

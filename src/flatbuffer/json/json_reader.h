@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -80,9 +79,6 @@ enum class JsonSyntax {
 [[nodiscard]] Result<void> parse_json(const ByteSource& source, JsonHandler& handler,
                                       int deepest = kDeepestJson, JsonSyntax syntax = JsonSyntax::kStandard);
 
-/// The keys that are expected, with the numbers that stand for them on the tape.
-using JsonKeys = std::map<std::string, std::uint32_t, std::less<>>;
-
 /// A value, or a key and its value, is known by its place on the tape. Const use from several threads is
 /// safe.
 class JsonTape {
@@ -96,8 +92,8 @@ class JsonTape {
     Place first = 0;  // of an object or array: where its content begins
     Place end = 0;    // of the value
   };
+  /// Its name lives as long as the tape.
   struct Key {
-    std::optional<std::uint32_t> number;  // none for one that was not expected
     std::string_view name;
     Place value = 0;
   };
@@ -105,8 +101,8 @@ class JsonTape {
   JsonTape(JsonTape&&) = default;
   JsonTape& operator=(JsonTape&&) = default;
 
-  /// `keys` are numbered from 1 on. Errors: those of parse_json.
-  [[nodiscard]] static Result<JsonTape> parse(const ByteSource& json, JsonKeys keys, int deepest,
+  /// Errors: those of parse_json.
+  [[nodiscard]] static Result<JsonTape> parse(const ByteSource& json, int deepest = kDeepestJson,
                                               JsonSyntax syntax = JsonSyntax::kStandard);
 
   [[nodiscard]] Value at(Place place) const;
@@ -121,7 +117,8 @@ class JsonTape {
  private:
   friend class JsonTapeWriter;
 
-  JsonTape(ByteSource json, JsonKeys keys, int deepest, JsonSyntax syntax);
+  JsonTape(ByteSource json, int deepest, JsonSyntax syntax)
+      : json_(std::move(json)), deepest_(deepest), syntax_(syntax) {}
   // These read what is at a place, and move the place behind it.
   std::uint64_t take_number(Place& place) const;
   std::string_view take_string(Place& place) const;
@@ -133,8 +130,8 @@ class JsonTape {
   ByteSource json_;
   int deepest_;
   JsonSyntax syntax_;
-  JsonKeys keys_;
-  std::vector<std::string_view> names_;  // of keys_, by number
+  std::map<std::string, std::uint64_t, std::less<>> numbers_;  // of keys
+  std::vector<std::string_view> names_;                        // by number, from 1
   std::vector<std::uint8_t> bytes_;
 };
 
@@ -212,7 +209,7 @@ class JsonReader {
 template <class Read>
 [[nodiscard]] Result<void> read_json(const ByteSource& json, ErrorCode code, const Read& read) {
   return without_exceptions([&]() -> Result<void> {
-    ETSTREAM_ASSIGN(const JsonTape tape, JsonTape::parse(json, {}, kDeepestJson));
+    ETSTREAM_ASSIGN(const JsonTape tape, JsonTape::parse(json));
     JsonReader reader(tape, code);
     const Result<void> done = read(reader);
     return done ? done : tape.at_line(reader.last(), done.error());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Writes a flatbuffer of any schema as JSON from which JsonValueReader and pack() make its bytes again, as
+// Writes a flatbuffer of any schema as JSON from which read_json_values() and pack() make its bytes again, as
 // far as their order is the packer's.
 #pragma once
 

@@ -137,7 +137,7 @@ void set_data(EditableProgram& editable, std::vector<EditableProgram::InlineData
 Result<ProgramDescription> read_description(const ByteSource& json, const ProgramJsonOptions& options) {
   ETSTREAM_ASSIGN(const auto plain, options.schema.schema());
   ETSTREAM_ASSIGN(const Schema schema, with_segment_data(*plain));
-  ETSTREAM_ASSIGN(const auto values, JsonValueReader::parse(schema, json, options.folder));
+  ETSTREAM_ASSIGN(const auto values, read_json_values(schema, json, options.folder));
   ETSTREAM_ASSIGN(auto out, describe_program(schema, *values, options.segments_from, json.name()));
   out.name = json.name();
   out.schema = options.schema;

@@ -67,7 +67,7 @@ std::string written(const Result<FilePlan>& plan) {
 }
 
 std::string packed(const Schema& schema, std::string_view json) {
-  const auto reader = JsonValueReader::parse(schema, source_of(json), "");
+  const auto reader = read_json_values(schema, source_of(json), "");
   REQUIRE_MESSAGE(reader, reader.error().message);
   return written(pack(schema, **reader));
 }

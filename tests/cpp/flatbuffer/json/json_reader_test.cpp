@@ -53,7 +53,7 @@ ByteSource source_of(std::string_view text) {
 }
 
 Result<FilePlan> pack_json(std::string_view json, const std::string& folder = "") {
-  auto reader = JsonValueReader::parse(schema(), source_of(json), folder);
+  auto reader = read_json_values(schema(), source_of(json), folder);
   if (!reader) return std::move(reader).error();
   return pack(schema(), **reader);
 }
@@ -262,7 +262,7 @@ TEST_CASE("a_struct_may_be_larger_than_what_is_read_at_a_time") {
   std::string numbers = "7";
   for (int i = 1; i < 7000; ++i) numbers += ",7";
   const std::string json = "{\"of\":[{\"a\":[" + numbers + "]},{\"a\":[" + numbers + "]}]}";
-  const auto reader = JsonValueReader::parse(schema, source_of(json), "").value();
+  const auto reader = read_json_values(schema, source_of(json), "").value();
   const auto file = bytes_of(pack(schema, *reader).value());
   std::vector<std::byte> out;
   const auto view = FlatbufferView::open(schema, ByteSource::memory(file), "file");
