@@ -2,17 +2,20 @@
 #include "etstream/flatbuffer_text.h"
 
 #include <flatbuffers/idl.h>
+#include <flatbuffers/reflection.h>
 #include <flatbuffers/reflection_generated.h>
-#include <flatbuffers/util.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -40,10 +43,6 @@ constexpr std::uint32_t kLargestParserAlignment = 32;
 /// The most bytes that a parser may have built to be kept for later calls.
 constexpr std::size_t kLargestKept = std::size_t{1} << 20;
 
-using flatbuffers::BaseType;
-using flatbuffers::FieldDef;
-using flatbuffers::StructDef;
-
 /// An element's key. Integers are in `number`, in their order.
 struct Key {
   bool is_there = true;
@@ -58,56 +57,30 @@ struct Key {
   }
 };
 
-template <class Scalar>
-Key key_of(const std::uint8_t* at, const FieldDef& field) {
-  Scalar value{};
-  if (at != nullptr) {
-    value = flatbuffers::ReadScalar<Scalar>(at);
-  } else {
-    flatbuffers::StringToNumber(field.value.constant.c_str(), &value);
+/// Reads the key of `type` from its bits, which are those of its default where the file lacks it.
+Key scalar_key(const InlineType& type, std::uint64_t bits) {
+  if (!type.is_float) {
+    return {.number = bits ^ (type.is_signed ? std::uint64_t{1} << (8 * type.width - 1) : 0)};
   }
-  if constexpr (std::is_floating_point_v<Scalar>) return {.real = value};
-  constexpr std::uint64_t kSign = std::is_signed_v<Scalar> ? std::uint64_t{1} << 63 : 0;
-  return {.number = static_cast<std::uint64_t>(value) ^ kSign};
+  if (type.width == sizeof(double)) return {.real = std::bit_cast<double>(bits)};
+  return {.real = std::bit_cast<float>(static_cast<std::uint32_t>(bits))};
 }
 
-/// Reads the key at `at`, or the default if `at` is null because the file lacks the key.
-Key read_key(const std::uint8_t* at, const FieldDef& field) {
-  switch (field.value.type.base_type) {
-    case flatbuffers::BASE_TYPE_STRING: {
-      if (at == nullptr) return {.is_there = false};
-      const auto* const string = reinterpret_cast<const flatbuffers::String*>(
-          at + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(at));
-      return {.string = {string->c_str(), string->size()}};
+/// Returns the name of the key by which flatc sorts vectors of each table and struct, as the schema has them;
+/// empty where it does not sort. Returns nothing for a schema without keys. Later parsers know keys of other
+/// kinds, and sort by these themselves.
+std::vector<std::string> keys_of(const reflection::Schema& schema) {
+  std::vector<std::string> out;
+  for (const reflection::Object* object : *schema.objects()) {
+    std::string& key = out.emplace_back();
+    for (const reflection::Field* field : *object->fields()) {
+      const reflection::BaseType kind = field->type()->base_type();
+      const bool is_known = flatbuffers::IsScalar(kind) || kind == reflection::String;
+      if (field->key() && is_known) key = field->name()->str();
     }
-    case flatbuffers::BASE_TYPE_CHAR:
-      return key_of<std::int8_t>(at, field);
-    case flatbuffers::BASE_TYPE_SHORT:
-      return key_of<std::int16_t>(at, field);
-    case flatbuffers::BASE_TYPE_USHORT:
-      return key_of<std::uint16_t>(at, field);
-    case flatbuffers::BASE_TYPE_INT:
-      return key_of<std::int32_t>(at, field);
-    case flatbuffers::BASE_TYPE_UINT:
-      return key_of<std::uint32_t>(at, field);
-    case flatbuffers::BASE_TYPE_LONG:
-      return key_of<std::int64_t>(at, field);
-    case flatbuffers::BASE_TYPE_ULONG:
-      return key_of<std::uint64_t>(at, field);
-    case flatbuffers::BASE_TYPE_FLOAT:
-      return key_of<float>(at, field);
-    case flatbuffers::BASE_TYPE_DOUBLE:
-      return key_of<double>(at, field);
-    default:
-      return key_of<std::uint8_t>(at, field);
   }
-}
-
-const FieldDef* key_field(const StructDef& type) {
-  if (type.has_key) return nullptr;  // of a kind that later parsers know, and sort by
-  const auto& fields = type.fields.vec;
-  const auto found = std::find_if(fields.begin(), fields.end(), [](const FieldDef* one) { return one->key; });
-  return found == fields.end() ? nullptr : *found;
+  const bool has_keys = std::ranges::any_of(out, [](const std::string& key) { return !key.empty(); });
+  return has_keys ? out : std::vector<std::string>();
 }
 
 /// Returns the order into which flatc sorts elements with these keys.
@@ -142,134 +115,114 @@ std::vector<std::uint32_t> order_of(const std::vector<Key>& keys) {
   return out;
 }
 
-/// Sorts the vectors of a flatbuffer that the parser has built, and which is therefore sound.
-class Sorter {
- public:
-  explicit Sorter(const flatbuffers::Parser& parser) {
-    for (const StructDef* type : parser.structs_.vec) keys_.emplace(type, key_field(*type));
-  }
+void put_number(std::span<std::byte> bytes, std::uint64_t at, std::uint64_t value) {
+  const auto number = static_cast<std::uint32_t>(value);
+  std::memcpy(bytes.data() + at, &number, sizeof(number));
+}
 
-  [[nodiscard]] bool has_keys() const {
-    return std::any_of(keys_.begin(), keys_.end(), [](const auto& type) { return type.second != nullptr; });
-  }
-
-  void sort_table(std::uint8_t* table, const StructDef& type) const {
-    const std::uint8_t* const vtable = table - flatbuffers::ReadScalar<flatbuffers::soffset_t>(table);
-    const auto vtable_size = flatbuffers::ReadScalar<flatbuffers::voffset_t>(vtable);
-    for (std::size_t i = 0; i < type.fields.vec.size(); ++i) {
-      const FieldDef& field = *type.fields.vec[i];
-      if (field.value.offset >= vtable_size) return;
-      const auto at = flatbuffers::ReadScalar<flatbuffers::voffset_t>(vtable + field.value.offset);
-      if (at == 0) continue;
-      const flatbuffers::Type& held = field.value.type;
-      const auto type_before = [&] { return table_field(table, vtable, *type.fields.vec[i - 1]); };
-      if (held.base_type == flatbuffers::BASE_TYPE_VECTOR) {
-        std::uint8_t* const vector = target(table + at);
-        const bool is_union = held.element == flatbuffers::BASE_TYPE_UNION;
-        sort_vector(vector, field, is_union ? target(type_before()) + kLength : nullptr);
-      } else {
-        sort_object(table + at, held, held.base_type == flatbuffers::BASE_TYPE_UNION ? *type_before() : 0);
-      }
+/// Makes `parser` leave vectors in the order of the JSON, for sort_by_keys().
+void leave_unsorted(flatbuffers::Parser& parser) {
+  for (flatbuffers::StructDef* type : parser.structs_.vec) {
+    for (const flatbuffers::FieldDef* field : type->fields.vec) {
+      const flatbuffers::BaseType kind = field->value.type.base_type;
+      const bool is_known = flatbuffers::IsScalar(kind) || kind == flatbuffers::BASE_TYPE_STRING;
+      if (field->key && is_known) type->has_key = false;
     }
+  }
+}
+
+/// The vectors of a flatbuffer whose elements have keys.
+class KeyedVectors : public FlatbufferVisitor {
+ public:
+  /// `bytes` are those of the view, and `keys` those of keys_of().
+  KeyedVectors(const FlatbufferView& view, std::span<std::byte> bytes, const std::vector<std::string>& keys)
+      : view_(view), bytes_(bytes), keys_(keys) {}
+
+  Result<void> begin_vector(const TableType& /*declared*/, const FieldType& field,
+                            const VectorView& /*types*/, const VectorView& vector) {
+    if (field.kind == FieldKind::kTableVector) add(vector, field, field.type);
+    return {};
+  }
+  Result<void> inline_vector(const VectorView& vector, const FieldType& field) {
+    if (field.structure) add(vector, field, *field.structure);
+    return {};
+  }
+
+  /// Sorts them, once they are known. No key lies in a vector's own bytes of offsets.
+  Result<void> sort() {
+    for (const auto& [vector, field] : found_) {
+      ETSTREAM_TRY(field->kind == FieldKind::kTableVector ? sort_tables(vector, *field)
+                                                          : sort_structs(vector, *field));
+    }
+    return {};
   }
 
  private:
-  static constexpr std::size_t kLength = sizeof(flatbuffers::uoffset_t);
-
-  static std::uint8_t* target(std::uint8_t* offset) {
-    return offset + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(offset);
-  }
-  static std::uint8_t* table_field(std::uint8_t* table, const std::uint8_t* vtable, const FieldDef& field) {
-    return table + flatbuffers::ReadScalar<flatbuffers::voffset_t>(vtable + field.value.offset);
+  void add(const VectorView& vector, const FieldType& field, std::size_t type) {
+    if (!keys_[type].empty()) found_.emplace_back(vector, &field);
   }
 
-  /// Sorts what is at `offset`: a table, or the member of kind `member` of a union. Other members have
-  /// nothing to sort.
-  void sort_object(std::uint8_t* offset, const flatbuffers::Type& type, std::uint8_t member) const {
-    const flatbuffers::Type* held = &type;
-    if (type.base_type == flatbuffers::BASE_TYPE_UNION) {
-      const flatbuffers::EnumVal* const value = type.enum_def->ReverseLookup(member);
-      if (value == nullptr) return;
-      held = &value->union_type;
+  Result<void> sort_structs(const VectorView& vector, const FieldType& field) {
+    const auto& members = view_.schema().structs()[*field.structure].members;
+    const StructMember& key = *std::ranges::find(members, keys_[*field.structure], &StructMember::name);
+    const std::span elements = bytes_.subspan(vector.elements(), std::size_t{vector.count} * field.width);
+    std::vector<Key> keys;
+    for (std::size_t at = key.offset; at < elements.size(); at += field.width) {
+      std::uint64_t bits = 0;
+      std::memcpy(&bits, &elements[at], key.width);
+      keys.push_back(scalar_key(key, bits));
     }
-    if (held->base_type == flatbuffers::BASE_TYPE_STRUCT && !held->struct_def->fixed) {
-      sort_table(target(offset), *held->struct_def);
+    const ByteVector before(elements.begin(), elements.end());
+    std::byte* to = elements.data();
+    for (const std::uint32_t i : order_of(keys)) {
+      std::memcpy(to, before.data() + std::size_t{i} * field.width, field.width);
+      to += field.width;
     }
+    return {};
   }
 
-  /// `members` are the types of a vector of unions.
-  void sort_vector(std::uint8_t* vector, const FieldDef& field, const std::uint8_t* members) const {
-    const auto count = flatbuffers::ReadScalar<flatbuffers::uoffset_t>(vector);
-    std::uint8_t* const elements = vector + kLength;
-    const flatbuffers::Type held = field.value.type.VectorType();
-    const bool is_union = held.base_type == flatbuffers::BASE_TYPE_UNION;
-    if (held.base_type != flatbuffers::BASE_TYPE_STRUCT && !is_union) return;
-    if (is_union || !held.struct_def->fixed) {
-      for (std::size_t i = 0; i < count; ++i) {
-        sort_object(elements + i * kLength, held, is_union ? members[i] : std::uint8_t{0});
+  Result<void> sort_tables(const VectorView& vector, const FieldType& field) {
+    const auto& fields = view_.schema().tables()[field.type].fields;
+    const FieldType& key = *std::ranges::find(fields, keys_[field.type], &FieldType::name);
+    std::vector<Key> keys;
+    std::vector<std::uint64_t> tables;
+    for (std::uint32_t i = 0; i < vector.count; ++i) {
+      ETSTREAM_ASSIGN(const TableView table, view_.table_at(vector, i));
+      tables.push_back(table.position);
+      if (key.kind == FieldKind::kScalar) {
+        ETSTREAM_ASSIGN(const std::uint64_t bits, view_.scalar(table, key));
+        keys.push_back(scalar_key(key, bits));
+      } else {
+        ETSTREAM_ASSIGN(const auto string, view_.vector(table, key));
+        keys.push_back(string ? Key{.string = {reinterpret_cast<const char*>(&bytes_[string->elements()]),
+                                               string->count}}
+                              : Key{.is_there = false});
       }
     }
-    const FieldDef* const key = is_union ? nullptr : keys_.at(held.struct_def);
-    if (key == nullptr) return;
-    if (held.struct_def->fixed) {
-      sort_structs(elements, count, held.struct_def->bytesize, *key);
-    } else {
-      sort_tables(elements, count, *key);
-    }
-  }
-
-  static void sort_structs(std::uint8_t* elements, std::size_t count, std::size_t size, const FieldDef& key) {
-    std::vector<Key> keys;
-    for (std::size_t i = 0; i < count; ++i) {
-      keys.push_back(read_key(elements + i * size + key.value.offset, key));
-    }
-    const std::vector<std::uint8_t> before(elements, elements + count * size);
+    std::uint64_t at = vector.elements();
     for (const std::uint32_t i : order_of(keys)) {
-      std::memcpy(elements, before.data() + i * size, size);
-      elements += size;
+      put_number(bytes_, at, tables[i] - at);
+      at += kOffsetSize;
     }
+    return {};
   }
 
-  static void sort_tables(std::uint8_t* elements, std::size_t count, const FieldDef& key) {
-    std::vector<Key> keys;
-    std::vector<std::uint8_t*> tables;
-    for (std::size_t i = 0; i < count; ++i) {
-      tables.push_back(target(elements + i * kLength));
-      const auto* const table = reinterpret_cast<const flatbuffers::Table*>(tables.back());
-      keys.push_back(read_key(table->GetAddressOf(key.value.offset), key));
-    }
-    for (const std::uint32_t i : order_of(keys)) {
-      flatbuffers::WriteScalar(elements, static_cast<flatbuffers::uoffset_t>(tables[i] - elements));
-      elements += kLength;
-    }
-  }
-
-  std::map<const StructDef*, const FieldDef*> keys_;
+  const FlatbufferView& view_;
+  const std::span<std::byte> bytes_;
+  const std::vector<std::string>& keys_;
+  std::vector<std::pair<VectorView, const FieldType*>> found_;
 };
 
-/// Makes `parser` leave vectors in the order of the JSON, for sort_by_keys(). Returns whether it sorted any.
-bool leave_unsorted(flatbuffers::Parser& parser) {
-  bool sorted = false;
-  for (StructDef* type : parser.structs_.vec) {
-    const bool has_key = std::exchange(type->has_key, false);
-    const FieldDef* const key = key_field(*type);
-    const BaseType kind = key ? key->value.type.base_type : flatbuffers::BASE_TYPE_NONE;
-    const bool is_known = flatbuffers::IsScalar(kind) || kind == flatbuffers::BASE_TYPE_STRING;
-    type->has_key = has_key && !is_known;
-    sorted |= has_key && is_known;
-  }
-  return sorted;
-}
-
-/// Sorts the vectors of `flatbuffer`, which `parser` has built, as flatc does. Equal keys come in flatc's
+/// Sorts the vectors of `flatbuffer`, which a parser has built, as flatc does. Equal keys come in flatc's
 /// order too, unless flatc takes over 64 comparisons for each element of a vector: then they stay in the
-/// order of the JSON.
-void sort_by_keys(const flatbuffers::Parser& parser, std::span<std::byte> flatbuffer) {
-  const Sorter sorter(parser);
-  if (!sorter.has_keys()) return;
-  auto* const begin = reinterpret_cast<std::uint8_t*>(flatbuffer.data());
-  const auto root = flatbuffers::ReadScalar<flatbuffers::uoffset_t>(begin);
-  sorter.sort_table(begin + root, *parser.root_struct_def_);
+/// order of the JSON. `keys` are those of keys_of(), and `name` is what messages call the flatbuffer. Error:
+/// kCorrupt for tables nested too deep.
+Result<void> sort_by_keys(const Schema& schema, const std::vector<std::string>& keys,
+                          std::span<std::byte> flatbuffer, const std::string& name) {
+  ETSTREAM_ASSIGN(const auto view, FlatbufferView::open(schema, ByteSource::memory(flatbuffer), name, true));
+  KeyedVectors vectors(view, flatbuffer, keys);
+  ETSTREAM_TRY(walk_flatbuffer(view, vectors));
+  return vectors.sort();
 }
 
 /// The links between objects, and the vectors that want more alignment.
@@ -304,64 +257,6 @@ struct Objects : FlatbufferVisitor {
   std::vector<Vector> vectors;
 };
 
-/// The zeros that are put between objects.
-class Padding {
- public:
-  /// Pads as a builder does. It begins at the end of `size` bytes, pads behind each of the vectors, and at
-  /// last behind the header.
-  Padding(std::uint64_t size, std::uint64_t header, const std::vector<Objects::Vector>& vectors) {
-    std::uint64_t largest = 1;
-    for (const Objects::Vector& vector : vectors) {
-      put(vector.end, padding_to(size - vector.begin + total_, vector.alignment));
-      largest = std::max<std::uint64_t>(largest, vector.alignment);
-    }
-    put(header, padding_to(size + total_, largest));
-  }
-
-  [[nodiscard]] std::uint64_t total() const { return total_; }
-  /// Returns the new place of the byte at `position`.
-  [[nodiscard]] std::uint64_t moved(std::uint64_t position) const {
-    // Only zeros that are put at `position` or before it move it.
-    const auto behind = std::partition_point(pieces_.begin(), pieces_.end(),
-                                             [&](const Piece& piece) { return piece.at > position; });
-    return position + total_ - (behind == pieces_.begin() ? 0 : std::prev(behind)->so_far);
-  }
-  /// Returns `bytes` with the zeros between them.
-  [[nodiscard]] std::vector<std::byte> apply(const std::vector<std::byte>& bytes) const {
-    std::vector<std::byte> out(bytes.size() + total_);
-    std::uint64_t end = bytes.size();
-    for (const Piece& piece : pieces_) {
-      copy(bytes, piece.at, end, out);
-      end = piece.at;
-    }
-    copy(bytes, 0, end, out);
-    return out;
-  }
-
- private:
-  struct Piece {
-    std::uint64_t at = 0;
-    std::uint64_t so_far = 0;  // zeros put here and behind
-  };
-
-  void put(std::uint64_t at, std::uint64_t size) {
-    total_ += size;
-    pieces_.push_back({at, total_});
-  }
-  void copy(const std::vector<std::byte>& bytes, std::uint64_t begin, std::uint64_t end,
-            std::vector<std::byte>& out) const {
-    std::memcpy(out.data() + moved(begin), bytes.data() + begin, end - begin);
-  }
-
-  std::vector<Piece> pieces_;  // from the end of the file to its beginning
-  std::uint64_t total_ = 0;
-};
-
-void put_number(std::vector<std::byte>& bytes, std::uint64_t at, std::uint64_t value) {
-  const auto number = static_cast<std::uint32_t>(value);
-  std::memcpy(bytes.data() + at, &number, sizeof(number));
-}
-
 /// Returns whether a vector in `schema` has a larger alignment.
 bool exceeds_parser_alignment(const Schema& schema) {
   return std::ranges::any_of(schema.tables(), [](const TableType& table) {
@@ -380,19 +275,43 @@ Result<std::vector<std::byte>> raise_alignments(std::vector<std::byte> flatbuffe
   Objects objects;
   ETSTREAM_TRY(walk_flatbuffer(view, objects));
   if (objects.vectors.empty()) return flatbuffer;
-  // Sorts the vectors in the order in which they were built: the last of the file first.
+  // Pads as a builder does, which begins with the last of the file: behind each of the vectors, and at last
+  // behind the header.
   std::ranges::sort(objects.vectors, std::greater(), &Objects::Vector::begin);
-  const Padding padding(flatbuffer.size(), kOffsetSize + schema.identifier().size(), objects.vectors);
-  if (flatbuffer.size() + padding.total() > kLargestFlatbuffer) {
+  std::map<std::uint64_t, std::uint64_t> zeros;  // how many go before a byte; then before it in all
+  std::uint64_t size = flatbuffer.size();
+  std::uint64_t largest = 1;
+  const auto pad = [&](std::uint64_t at, std::uint64_t from_end, std::uint64_t alignment) {
+    const std::uint64_t needed = padding_to(from_end, alignment);
+    zeros[at] += needed;
+    size += needed;
+  };
+  for (const Objects::Vector& vector : objects.vectors) {
+    pad(vector.end, size - vector.begin, vector.alignment);
+    largest = std::max<std::uint64_t>(largest, vector.alignment);
+  }
+  pad(kOffsetSize + schema.identifier().size(), size, largest);
+  if (size > kLargestFlatbuffer) {
     return error_in(ErrorCode::kTooLarge, name, "its flatbuffer would have {}, at most {} are possible",
-                    readable_size(flatbuffer.size() + padding.total()), readable_size(kLargestFlatbuffer));
+                    readable_size(size), readable_size(kLargestFlatbuffer));
   }
-  std::vector<std::byte> out = padding.apply(flatbuffer);
-  for (const auto& [at, target] : objects.links) {
-    put_number(out, padding.moved(at), padding.moved(target) - padding.moved(at));
+  ByteVector out;
+  out.reserve(size);
+  auto copied = flatbuffer.begin();
+  for (std::uint64_t so_far = 0; auto& [at, needed] : zeros) {
+    const auto end = flatbuffer.begin() + static_cast<std::ptrdiff_t>(at);
+    out.insert(out.end(), std::exchange(copied, end), end);
+    out.resize(out.size() + needed);
+    needed = so_far += needed;
   }
+  out.insert(out.end(), copied, flatbuffer.end());
+  const auto moved = [&](std::uint64_t position) {
+    const auto behind = zeros.upper_bound(position);
+    return position + (behind == zeros.begin() ? 0 : std::prev(behind)->second);
+  };
+  for (const auto& [at, target] : objects.links) put_number(out, moved(at), moved(target) - moved(at));
   for (const auto& [table, vtable] : objects.vtables) {
-    put_number(out, padding.moved(table), padding.moved(table) - padding.moved(vtable));
+    put_number(out, moved(table), moved(table) - moved(vtable));
   }
   return out;
 }
@@ -477,11 +396,7 @@ Result<ParserPointer> make_parser(const ByteVector& binary_schema, const std::st
                       quote(object->name()->string_view()));
     }
   }
-  const bool has_keys = leave_unsorted(*parser);
-  if (const std::string nested = nested_field_of(*parser); has_keys && !nested.empty()) {
-    return error_in(ErrorCode::kUnsupported, path, "a key in a schema with a flatbuffer in another, {}",
-                    nested);
-  }
+  leave_unsorted(*parser);
   return parser;
 }
 
@@ -533,6 +448,7 @@ struct FlatbufferText::State : LoadedSchema {
   }
 
   const std::string path;
+  std::vector<std::string> keys;  // those of keys_of(); none where there are no keys
   bool raises_alignments = false;
   std::string nested_field;
   mutable std::mutex mutex;
@@ -548,10 +464,12 @@ Result<FlatbufferText> FlatbufferText::open(const std::string& schema,
     state->nested_field = nested_field_of(*parser);
     state->give_back(std::move(parser));
     state->raises_alignments = exceeds_parser_alignment(state->schema);
-    if (state->raises_alignments && !state->nested_field.empty()) {
-      return error_in(ErrorCode::kUnsupported, schema,
-                      "a force_align over {} in a schema with a flatbuffer in another, {}",
-                      kLargestParserAlignment, state->nested_field);
+    state->keys = keys_of(*reflection::GetSchema(state->binary.data()));
+    const bool has_keys = !state->keys.empty();
+    if ((has_keys || state->raises_alignments) && !state->nested_field.empty()) {
+      return error_in(ErrorCode::kUnsupported, schema, "{} in a schema with a flatbuffer in another, {}",
+                      has_keys ? "a key" : text("a force_align over {}", kLargestParserAlignment),
+                      state->nested_field);
     }
     return FlatbufferText(std::move(state));
   });
@@ -572,8 +490,8 @@ Result<ByteVector> FlatbufferText::compile(std::string_view json, const std::str
     const auto built =
         std::as_bytes(std::span(parser->builder_.GetBufferPointer(), parser->builder_.GetSize()));
     ByteVector out(built.begin(), built.end());
-    sort_by_keys(*parser, out);
     state_->give_back(std::move(parser));
+    if (!state_->keys.empty()) ETSTREAM_TRY(sort_by_keys(state_->schema, state_->keys, out, name));
     if (!state_->raises_alignments) return out;
     return raise_alignments(std::move(out), state_->schema, name);
   });
