@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/result.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <iterator>
+#include <utility>
 
 namespace etstream {
 
@@ -21,67 +25,46 @@ void ResultBase::end_without_error() noexcept {
   std::abort();
 }
 
-std::string_view library_words(AdviceTerm term) {
-  switch (term) {
-    case AdviceTerm::kAllowOpaque:
-      return "allow_opaque";
-    case AdviceTerm::kBase:
-      return "base to unpack()";
-    case AdviceTerm::kBundleTestCases:
-      return "bundle a program with them";
-    case AdviceTerm::kCheckBundle:
-      return "check()";
-    case AdviceTerm::kChooseOtherPython:
-      return "choose another Python";
-    case AdviceTerm::kConstantTensorAlignment:
-      return "constant_tensor_alignment";
-    case AdviceTerm::kDelegateAlignment:
-      return "delegate_alignment";
-    case AdviceTerm::kDelegatesInSegments:
-      return "have the data of delegates in segments, which may be of any size";
-    case AdviceTerm::kExtractConstants:
-      return "writing it again with extract_constants";
-    case AdviceTerm::kGiveFileInFolder:
-      return "give a file in it";
-    case AdviceTerm::kHeadDim:
-      return "head_dim";
-    case AdviceTerm::kJoinTensorData:
-      return "join them first";
-    case AdviceTerm::kKeepPayload:
-      return "keep";
-    case AdviceTerm::kMaxDisk:
-      return "max_disk";
-    case AdviceTerm::kMoveConstantsOut:
-      return "constants_out";
-    case AdviceTerm::kNoIdentifier:
-      return "identifier = false";
-    case AdviceTerm::kNoSync:
-      return "sync = false";
-    case AdviceTerm::kPartial:
-      return "partial";
-    case AdviceTerm::kRaiseLimit:
-      return "raise the limit";
-    case AdviceTerm::kReadAsCheckpoint:
-      return "read it as a checkpoint";
-    case AdviceTerm::kSegmentsFrom:
-      return "segments_from";
-    case AdviceTerm::kStrictAlignment:
-      return "strict_alignment with";
-    case AdviceTerm::kTakeApart:
-      return "take it apart first";
-    case AdviceTerm::kTakePayloadOut:
-      return "take a payload out of it first";
-    case AdviceTerm::kTakeProgramOut:
-      return "take the program out of a bundle first";
-    case AdviceTerm::kVerify:
-      return "verify()";
-    case AdviceTerm::kWriteProgram:
-      return "write a program from it first";
-    case AdviceTerm::kWriteToDescriptor:
-      return "write to an open descriptor";
-  }
-  return "";
-}
+namespace {
+
+/// The words for each term, by term.
+constexpr std::pair<AdviceTerm, std::string_view> kWords[] = {
+    {AdviceTerm::kAllowOpaque, "allow_opaque"},
+    {AdviceTerm::kBase, "base to unpack()"},
+    {AdviceTerm::kBundleTestCases, "bundle a program with them"},
+    {AdviceTerm::kCheckBundle, "check()"},
+    {AdviceTerm::kChooseOtherPython, "choose another Python"},
+    {AdviceTerm::kConstantTensorAlignment, "constant_tensor_alignment"},
+    {AdviceTerm::kDelegateAlignment, "delegate_alignment"},
+    {AdviceTerm::kDelegatesInSegments, "have the data of delegates in segments, which may be of any size"},
+    {AdviceTerm::kExtractConstants, "writing it again with extract_constants"},
+    {AdviceTerm::kGiveFileInFolder, "give a file in it"},
+    {AdviceTerm::kHeadDim, "head_dim"},
+    {AdviceTerm::kJoinTensorData, "join them first"},
+    {AdviceTerm::kKeepPayload, "keep"},
+    {AdviceTerm::kMaxDisk, "max_disk"},
+    {AdviceTerm::kMoveConstantsOut, "constants_out"},
+    {AdviceTerm::kNoIdentifier, "identifier = false"},
+    {AdviceTerm::kNoSync, "sync = false"},
+    {AdviceTerm::kPartial, "partial"},
+    {AdviceTerm::kRaiseLimit, "raise the limit"},
+    {AdviceTerm::kReadAsCheckpoint, "read it as a checkpoint"},
+    {AdviceTerm::kSegmentsFrom, "segments_from"},
+    {AdviceTerm::kStrictAlignment, "strict_alignment with"},
+    {AdviceTerm::kTakeApart, "take it apart first"},
+    {AdviceTerm::kTakePayloadOut, "take a payload out of it first"},
+    {AdviceTerm::kTakeProgramOut, "take the program out of a bundle first"},
+    {AdviceTerm::kVerify, "verify()"},
+    {AdviceTerm::kWriteProgram, "write a program from it first"},
+    {AdviceTerm::kWriteToDescriptor, "write to an open descriptor"},
+};
+static_assert(std::size(kWords) == static_cast<std::size_t>(AdviceTerm::kWriteToDescriptor) + 1);
+static_assert(std::ranges::adjacent_find(kWords, std::ranges::greater_equal(),
+                                         [](const auto& term) { return term.first; }) == std::end(kWords));
+
+}  // namespace
+
+std::string_view library_words(AdviceTerm term) { return kWords[static_cast<std::size_t>(term)].second; }
 
 std::string full_message(std::string message, const Advice& advice, TermWords words) {
   for (std::size_t i = 0; i < advice.size(); ++i) {
