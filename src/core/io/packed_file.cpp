@@ -50,6 +50,16 @@ struct Decoder {
   StoredPiece piece;
 };
 
+/// Reads where pieces from `index` on begin, and where the last of them ends.
+Result<void> read_offsets(const ByteSource& file, const Footer& footer, std::uint64_t index,
+                          std::span<std::uint64_t> out) {
+  const std::uint64_t entry = footer.table_offset + sizeof(FrameStart) + index * sizeof(out[0]);
+  const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), footer.piece_count - index));
+  ETSTREAM_TRY(file.read_at(entry, std::as_writable_bytes(out.first(n))));
+  if (n < out.size()) out.back() = footer.table_offset;
+  return {};
+}
+
 /// Counts as a storage of its own, of as many bytes as it has unpacked, so it is no DerivedStorage.
 class PackedStorage final : public ByteStorage {
  public:
@@ -99,15 +109,6 @@ class PackedStorage final : public ByteStorage {
     if (piece.result) return {};
     const Error& reason = piece.result.error();
     return unexpected(reason.code, {file_.name(), piece.offset}, "{}", reason.message);
-  }
-
-  /// Reads where pieces from `index` on begin, and where the last of them ends.
-  Result<void> read_offsets(std::uint64_t index, std::span<std::uint64_t> out) const {
-    const std::uint64_t entry = footer_.table_offset + sizeof(FrameStart) + index * sizeof(out[0]);
-    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), footer_.piece_count - index));
-    ETSTREAM_TRY(file_.read_at(entry, std::as_writable_bytes(out.first(n))));
-    if (n < out.size()) out.back() = footer_.table_offset;
-    return {};
   }
 
   /// Reads the whole piece from ends[0] to ends[1], which is to be decoded to `out`.
@@ -164,7 +165,8 @@ class PackedStorage final : public ByteStorage {
       i %= offsets.size() - 1;
       if (i == 0) {
         const std::size_t left = (out.size() + kPieceSize - 1) / kPieceSize;
-        ETSTREAM_TRY(read_offsets(index, std::span(offsets).first(std::min(offsets.size(), left + 1))));
+        ETSTREAM_TRY(read_offsets(file_, footer_, index,
+                                  std::span(offsets).first(std::min(offsets.size(), left + 1))));
       }
       ETSTREAM_ASSIGN(StoredPiece* const piece, workers.next(finish_piece));
       const auto part = out.first(std::min<std::size_t>(out.size(), kPieceSize));
@@ -180,7 +182,7 @@ class PackedStorage final : public ByteStorage {
     auto decoder = take_decoder();
     StoredPiece& piece = decoder->piece;
     std::array<std::uint64_t, 2> ends{};
-    ETSTREAM_TRY(read_offsets(index, ends));
+    ETSTREAM_TRY(read_offsets(file_, footer_, index, ends));
     ETSTREAM_TRY(read(ends, out, piece));
     piece.result = decoder->pieces.decode(piece.header, piece.coded, piece.original);
     ETSTREAM_TRY(finish(piece));
@@ -227,11 +229,6 @@ class PackedStorage final : public ByteStorage {
   mutable std::array<Kept, 4> kept_;
   mutable std::uint64_t reads_ = 0;
 };
-
-/// Returns the original bytes of `file`, of which all has been checked but its pieces.
-ByteSource original_bytes(ByteSource file, const Footer& footer) {
-  return ByteSource(std::make_shared<PackedStorage>(std::move(file), footer));
-}
 
 template <class T>
 Result<void> read_structure(const ByteSource& file, std::uint64_t offset, T& out) {
@@ -563,7 +560,7 @@ Result<ByteSource> unpacked(ByteSource file) {
     packed::Footer footer;
     ETSTREAM_ASSIGN(const std::uint32_t kind, packed::check_all_but_pieces(file, footer));
     if (kind == packed::kUpdate) return needs_base(ErrorCode::kUnsupported, name);
-    ByteSource out = packed::original_bytes(std::move(file), footer);
+    ByteSource out(std::make_shared<packed::PackedStorage>(std::move(file), footer));
     ETSTREAM_ASSIGN(const bool is_packed_twice, is_packed(out));
     if (is_packed_twice) {
       return with_advice(error_in(ErrorCode::kUnsupported, name, "is a packed file in a packed file"),
@@ -592,18 +589,15 @@ Result<UpdateSummary> read_update(const ByteSource& file) {
     constexpr std::size_t kLeast =
         sizeof(packed::PieceHeader) + sizeof(packed::RunsHeader) + sizeof(packed::Run);
     std::vector<std::byte> bytes(packed::kMostCoded + packed::kMostRunBytes);
-    const std::uint64_t table = footer.table_offset + sizeof(packed::FrameStart);
-    std::uint64_t next = 0;
-    if (out.pieces > 0) ETSTREAM_TRY(packed::read_structure(file, table, next));
     for (std::uint64_t i = 0; i < out.pieces; ++i) {
-      const std::uint64_t begin = std::exchange(next, footer.table_offset);
-      if (i + 1 < out.pieces)
-        ETSTREAM_TRY(packed::read_structure(file, table + (i + 1) * sizeof(next), next));
-      if (next < begin + kLeast || next - begin > bytes.size()) {
+      std::array<std::uint64_t, 2> ends{};
+      ETSTREAM_TRY(packed::read_offsets(file, footer, i, ends));
+      const auto [begin, end] = ends;
+      if (end < begin + kLeast || end - begin > bytes.size()) {
         return unexpected(ErrorCode::kCorrupt, {file.name(), begin}, "a piece of {} to {} bytes, found {}",
-                          kLeast, bytes.size(), next - begin);
+                          kLeast, bytes.size(), end - begin);
       }
-      const auto piece = std::span(bytes).first(static_cast<std::size_t>(next - begin));
+      const auto piece = std::span(bytes).first(static_cast<std::size_t>(end - begin));
       ETSTREAM_TRY(file.read_at(begin, piece));
       file.drop_pages(begin, piece.size());
       ETSTREAM_TRY(packed::add_piece(file.name(), packed::piece_size(i, footer.original_size),
