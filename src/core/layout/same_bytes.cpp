@@ -113,21 +113,14 @@ class ReadingBudget {
     }
   }
 
-  /// Counts the bytes from which the ends of a source at one of the places are made, which may be all.
-  Result<void> spend_ends(const ByteSource& source) {
+  /// Counts all bytes of a source at one of the places; or, before it is known to have a peer, those from
+  /// which its ends are made if it has no bytes of its own.
+  Result<void> spend(const ByteSource& source, bool ends_alone) {
     Result<void> out;
     for_each_origin(source, [&](const ByteSource& origin) {
-      if (!out || origin.place() == source.place()) return;
-      out = budgets_.at(origin.place().storage).spend(std::min(origin.size(), source.size()));
-    });
-    return out;
-  }
-
-  /// Counts all bytes of a source at one of the places.
-  Result<void> spend(const ByteSource& source) {
-    Result<void> out;
-    for_each_origin(source, [&](const ByteSource& origin) {
-      if (out) out = budgets_.at(origin.place().storage).spend(source.size());
+      if (!out || (ends_alone && origin.place() == source.place())) return;
+      const std::uint64_t size = ends_alone ? std::min(origin.size(), source.size()) : source.size();
+      out = budgets_.at(origin.place().storage).spend(size);
     });
     return out;
   }
@@ -219,7 +212,7 @@ Result<std::vector<std::uint32_t>> first_equal(const std::vector<ByteSource>& so
   std::vector<Sample> samples;
   for (std::uint32_t i = 0; i < sources.size(); ++i) {
     if (places_of_size[sources[i].size()] == 1 || first_at[sources[i].place()] != i) continue;
-    ETSTREAM_TRY(budget.spend_ends(sources[i]));
+    ETSTREAM_TRY(budget.spend(sources[i], true));
     ETSTREAM_ASSIGN(const ContentHash hash, hash_ends(sources[i]));
     samples.push_back({sources[i].size(), hash, i});
   }
@@ -229,7 +222,8 @@ Result<std::vector<std::uint32_t>> first_equal(const std::vector<ByteSource>& so
       return sample.size != begin->size || sample.hash != begin->hash;
     });
     if (end - begin > 1) {
-      for (const Sample& sample : Samples(begin, end)) ETSTREAM_TRY(budget.spend(sources[sample.index]));
+      for (const Sample& sample : Samples(begin, end))
+        ETSTREAM_TRY(budget.spend(sources[sample.index], false));
     }
     ETSTREAM_TRY(find_equal(sources, Samples(begin, end), first));
     begin = end;
