@@ -68,11 +68,7 @@ class OrderedWorkers {
   [[nodiscard]] static constexpr std::size_t items_for(unsigned threads) noexcept {
     return threads > 1 ? threads + 2 : 1;
   }
-  /// Returns an item to fill and submit, or null if none is free: release() the oldest first.
-  [[nodiscard]] Item* free() noexcept {
-    return submitted_ - released_ < items_.size() ? &item(submitted_).value : nullptr;
-  }
-  /// Passes the item that free() returned to a thread.
+  /// Passes the item that next() returned to a thread.
   void submit() {
     if (threads_.empty()) {
       own_work_(item(submitted_++).value);
@@ -85,32 +81,17 @@ class OrderedWorkers {
     }
     changed_.notify_all();
   }
-  /// Waits for the oldest item that is not released, and returns it; null if there is none.
-  [[nodiscard]] Item* oldest() {
-    if (released_ == submitted_) return nullptr;
-    if (!threads_.empty()) {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return item(released_).is_done; });
-    }
-    return &item(released_).value;
-  }
-  /// Makes the oldest item free.
-  void release() noexcept { ++released_; }
-
-  /// Returns an item to fill and submit. If none is free, passes the oldest to `finish`, and makes it free.
-  /// Error: that of `finish`.
+  /// Returns an item to fill and submit. If all are submitted, waits for the oldest, and passes it to
+  /// `finish`. Error: that of `finish`.
   template <class Finish>
   [[nodiscard]] Result<Item*> next(const Finish& finish) {
-    if (free() == nullptr) {
-      ETSTREAM_TRY(finish(*oldest()));
-      release();
-    }
-    return free();
+    if (submitted_ - finished_ == items_.size()) ETSTREAM_TRY(finish_oldest(finish));
+    return &item(submitted_).value;
   }
   /// Passes all items that are left to `finish`, in order. Error: the first of `finish`.
   template <class Finish>
   [[nodiscard]] Result<void> finish_all(const Finish& finish) {
-    for (; Item* const item = oldest(); release()) ETSTREAM_TRY(finish(*item));
+    while (finished_ != submitted_) ETSTREAM_TRY(finish_oldest(finish));
     return {};
   }
 
@@ -121,6 +102,17 @@ class OrderedWorkers {
   };
 
   Slot& item(std::uint64_t number) noexcept { return items_[number % items_.size()]; }
+
+  template <class Finish>
+  [[nodiscard]] Result<void> finish_oldest(const Finish& finish) {
+    if (!threads_.empty()) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return item(finished_).is_done; });
+    }
+    ETSTREAM_TRY(finish(item(finished_).value));
+    ++finished_;
+    return {};
+  }
 
   void run(const Work& work) {
     std::unique_lock lock(mutex_);
@@ -137,7 +129,7 @@ class OrderedWorkers {
   }
 
   std::vector<Slot> items_;
-  std::uint64_t released_ = 0;
+  std::uint64_t finished_ = 0;
   Work own_work_;  // where there are no threads
   std::mutex mutex_;
   std::condition_variable changed_;

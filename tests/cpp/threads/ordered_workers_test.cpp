@@ -32,22 +32,18 @@ TEST_CASE("items come out in the order in which they went in") {
           item.square = item.number * item.number;
         };
       });
-      const auto take = [&] {
-        squares.push_back(workers.oldest()->square);
-        workers.release();
+      const auto take = [&](const Item& item) -> Result<void> {
+        squares.push_back(item.square);
+        return {};
       };
       for (int i = 0; i < kItems; ++i) {
-        Item* item = workers.free();
-        if (item == nullptr) {
-          take();
-          item = workers.free();
-        }
-        REQUIRE(item != nullptr);
-        item->number = i;
+        const auto item = workers.next(take);
+        REQUIRE(item);
+        (*item)->number = i;
         workers.submit();
       }
-      while (workers.oldest() != nullptr) take();
-      CHECK(workers.free() != nullptr);
+      REQUIRE(workers.finish_all(take));
+      REQUIRE(workers.finish_all(take));
     }
     CHECK(made == threads);
     REQUIRE(squares.size() == kItems);
@@ -55,16 +51,19 @@ TEST_CASE("items come out in the order in which they went in") {
   }
 }
 
-TEST_CASE("two items more than threads are free, or one without threads") {
+TEST_CASE("two items more than threads are free, or one without threads, and an error keeps the oldest") {
   for (const unsigned threads : {1U, 2U, 5U}) {
     OrderedWorkers<Item> workers(threads, [] { return [](Item&) {}; });
-    CHECK(workers.oldest() == nullptr);
+    int finished = 0;
+    const auto refuse = [&](const Item&) -> Result<void> {
+      ++finished;
+      return Error{ErrorCode::kIo, "the disk is full"};
+    };
     unsigned submitted = 0;
-    for (; workers.free() != nullptr; ++submitted) workers.submit();
+    for (; workers.next(refuse); ++submitted) workers.submit();
     CHECK(submitted == (threads == 1 ? 1 : threads + 2));
-    REQUIRE(workers.oldest() != nullptr);
-    workers.release();
-    CHECK(workers.free() != nullptr);
+    CHECK_FALSE(workers.finish_all(refuse));
+    CHECK(finished == 2);
   }
 }
 
@@ -73,7 +72,7 @@ TEST_CASE("workers end with items that no one takes") {
   {
     OrderedWorkers<Item> workers(3, [&] { return [&](Item&) { ++worked; }; });
     for (int i = 0; i < 5; ++i) {
-      REQUIRE(workers.free() != nullptr);
+      REQUIRE(workers.next([](const Item&) { return Result<void>(); }));
       workers.submit();
     }
   }
