@@ -82,24 +82,18 @@ def _wrap_backends(module: ModuleType) -> None:
     details.__init_subclass__ = classmethod(subclass)
 
 
-class _Loader(importlib.abc.Loader):
-    """Loads a module as another loader does, and wraps its steps."""
+def _wrap_after(loader: Any, name: str) -> None:
+    """Makes the loader wrap the steps of the module of this name once it has loaded it."""
+    load = loader.exec_module
 
-    def __init__(self, loader: importlib.abc.Loader) -> None:
-        self._loader = loader
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        self._loader.exec_module(module)
-        if module.__name__ == _BACKENDS:
+    def exec_module(module: ModuleType) -> None:
+        load(module)
+        if name == module.__name__ == _BACKENDS:
             _wrap_backends(module)
-        else:
-            _wrap(module, _STEPS[module.__name__])
+        elif name == module.__name__:
+            _wrap(module, _STEPS[name])
+
+    loader.exec_module = exec_module
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -114,7 +108,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             spec = finder.find_spec(name, path, target)
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader)
+                    _wrap_after(spec.loader, name)
                 return spec
         return None
 
