@@ -57,7 +57,7 @@ class BlockWatch {
 /// A watch of how processes grow, which asks for the stacks of those that do.
 class CallerWatch {
  public:
-  /// Takes the new content of the log. An unfinished line is kept for the next call.
+  /// Takes the new lines of the log.
   void take(std::string_view lines);
   /// Signals the processes that can report their stack and have grown by 64 MiB, or by 2 % if that is more,
   /// over their largest size.
@@ -91,7 +91,6 @@ class CallerWatch {
   /// Asks for the outermost frames of the last stack if it was cut. Returns whether it still has to come.
   [[nodiscard]] static bool awaits_outermost(Told& told, std::uint64_t now);
 
-  std::string unfinished_;
   std::vector<Told> told_;
 };
 

@@ -177,13 +177,9 @@ std::vector<ProfileJump::Caller> read_stack(std::string_view dump) {
 }
 
 void CallerWatch::take(std::string_view lines) {
-  unfinished_ += lines;
-  std::string_view rest = unfinished_;
-  for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
-    if (rest.starts_with("C ")) add(rest.substr(2, end - 2));
-    rest.remove_prefix(end + 1);
-  }
-  unfinished_.erase(0, unfinished_.size() - rest.size());
+  for_each_line(lines, [&](std::string_view line) {
+    if (line.starts_with("C ")) add(line.substr(2));
+  });
 }
 
 void CallerWatch::add(std::string_view line) {

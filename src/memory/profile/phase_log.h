@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -50,6 +51,15 @@ template <class... Numbers>
     return true;
   };
   return (take(numbers) && ...);
+}
+
+/// Calls `visit` with each line that has its end: a process may be ended as it writes.
+template <class Visit>
+void for_each_line(std::string_view lines, const Visit& visit) {
+  for (std::size_t end = 0; (end = lines.find('\n')) != std::string_view::npos;
+       lines.remove_prefix(end + 1)) {
+    visit(lines.substr(0, end));
+  }
 }
 
 [[nodiscard]] std::string line_of(const PhaseEvent& event);

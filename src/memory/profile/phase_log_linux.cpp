@@ -1,20 +1,40 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "memory/profile/phase_log.h"
+
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <ctime>
-#include <string>
+#include <optional>
+#include <utility>
 
+#include "core/base/text.h"
 #include "core/io/descriptor_posix.h"
 #include "etstream/profile.h"
-#include "memory/process/process_figures.h"
-#include "memory/profile/phase_log.h"
 
 namespace etstream {
 namespace {
+
+std::optional<PhaseEvent> event_of(std::string_view line) {
+  PhaseEvent event;
+  event.begins = line.starts_with("B ");
+  if (!event.begins && !line.starts_with("E ")) return std::nullopt;
+  line.remove_prefix(2);
+  ProcessMemory& memory = event.memory;
+  int was_reset = 0;
+  if (!take_numbers(line, event.process, event.thread, event.time, memory.high_water, memory.resident,
+                    memory.anonymous, memory.file, event.cpu, event.read, event.written, event.below,
+                    was_reset)) {
+    return std::nullopt;
+  }
+  event.was_reset = was_reset != 0;
+  event.name = line;
+  return event;
+}
 
 /// Resets the high-water mark of this process; false if the kernel refuses.
 bool reset_high_water() {
@@ -47,6 +67,24 @@ void tell(bool begins, std::string_view name) {
 }
 
 }  // namespace
+
+std::string line_of(const PhaseEvent& event) {
+  std::string name = event.name;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return text("{} {} {} {} {} {} {} {} {} {} {} {} {} {}\n", event.begins ? "B" : "E", event.process,
+              event.thread, event.time, event.memory.high_water, event.memory.resident,
+              event.memory.anonymous, event.memory.file, event.cpu, event.read, event.written, event.below,
+              event.was_reset ? 1 : 0, name);
+}
+
+std::vector<PhaseEvent> read_phase_log(std::string_view lines) {
+  std::vector<PhaseEvent> events;
+  for_each_line(lines, [&](std::string_view line) {
+    if (auto event = event_of(line)) events.push_back(std::move(*event));
+  });
+  return events;
+}
 
 ProfiledPhase::ProfiledPhase(std::string_view name) noexcept {
   try {
