@@ -37,7 +37,7 @@ def write_payloads(folder: Path, size: int) -> list[Path]:
 def compare(folder: Path, size: int, rounds: int) -> bool:
     """Compares packing with copying, with the payloads in the page cache."""
     payloads, out, copy = write_payloads(folder, size), folder / "out.fat", folder / "copy"
-    pack = [ETSTREAM, "fat", "pack", *(f"p{i}={path}" for i, path in enumerate(payloads)), "-o", str(out)]
+    pack = [ETSTREAM, "fat", *(f"p{i}={path}" for i, path in enumerate(payloads)), "-o", str(out)]
     concatenate = f"cat {' '.join(map(str, payloads))} > {copy}"
 
     def timed(command: list[str], sync: Path | None = None) -> Callable[[], Time]:
@@ -51,7 +51,7 @@ def compare(folder: Path, size: int, rounds: int) -> bool:
         return run
 
     contenders = {
-        "etstream fat pack": timed(pack),
+        "etstream fat": timed(pack),
         "... --no-sync": timed([*pack, "--no-sync"]),
         "... --align 4096": timed([*pack, "--align", "4096"]),
         "... --no-dedup": timed([*pack, "--no-dedup"]),
@@ -62,10 +62,10 @@ def compare(folder: Path, size: int, rounds: int) -> bool:
     against = {"cat, sync": ("... --no-dedup", 0.9), "cat": ("... --no-sync", 0.5)}
     peak = measure.peak_of(pack)
     title = f"a fat container of {PAYLOADS} payloads, {size // MIB} MiB each"
-    reached = show(title, rows_of(times, against, {"etstream fat pack": peak}))
+    reached = show(title, rows_of(times, against, {"etstream fat": peak}))
     for file in (out, copy, *payloads):
         file.unlink(missing_ok=True)
-    return reached and show_cache_growth("etstream fat pack", peak)
+    return reached and show_cache_growth("etstream fat", peak)
 
 
 def main() -> int:

@@ -81,9 +81,9 @@ def copying(folder: Path, out: Path, copy: Path) -> Iterator[Contest]:
     yield Contest("ptn --no-sync", package, "cp", cp)
 
     payloads = write_payloads(folder, SIZE // 3)
-    pack = [ETSTREAM, "fat", "pack", *(f"{path.name}={path}" for path in payloads), "-o", out, "--no-sync"]
+    pack = [ETSTREAM, "fat", *(f"{path.name}={path}" for path in payloads), "-o", out, "--no-sync"]
     cat = ["sh", "-c", f"cat {' '.join(map(str, payloads))} > {copy}"]
-    yield Contest("fat pack --no-sync", pack, "cat", cat)
+    yield Contest("fat --no-sync", pack, "cat", cat)
 
 
 def packing(folder: Path, out: Path, copy: Path) -> Iterator[Contest]:

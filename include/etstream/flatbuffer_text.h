@@ -70,6 +70,8 @@ class ETSTREAM_EXPORT FlatbufferText {
   /// or if the flatbuffer would have 2 GiB.
   [[nodiscard]] Result<std::vector<std::byte>> compile(std::string_view json,
                                                        const std::string& name = "the JSON") const;
+  /// Does the same for a file. Errors: those of reading it too.
+  [[nodiscard]] Result<std::vector<std::byte>> compile(const ByteSource& json) const;
 
   /// Returns the text that `flatc --json` writes for `flatbuffer`, which may be any bytes: all of it is
   /// checked against the schema first. Like flatc's, the text is lossy: a float has 6 digits after the
@@ -79,6 +81,9 @@ class ETSTREAM_EXPORT FlatbufferText {
   [[nodiscard]] Result<std::string> decompile(std::span<const std::byte> flatbuffer,
                                               const DecompileOptions& options = {},
                                               const std::string& name = "the flatbuffer") const;
+  /// Does the same for a file. Errors: those of reading it too; kTooLarge over 2 GiB.
+  [[nodiscard]] Result<std::string> decompile(const ByteSource& flatbuffer,
+                                              const DecompileOptions& options = {}) const;
 
   /// Returns the schema's path, as it was given.
   [[nodiscard]] const std::string& path() const noexcept;

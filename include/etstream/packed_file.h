@@ -148,6 +148,10 @@ using ReadBytes = std::function<Result<std::size_t>(std::span<std::byte>)>;
                                                           std::function<Result<void>()> on_signal = {});
 /// Reads all of a source, and has it drop the pages that were read.
 [[nodiscard]] ETSTREAM_EXPORT ReadBytes source_reader(ByteSource source);
+/// Returns `read` with a report, after each call, of the bytes that it has given, which are added to `done`,
+/// of `size`. Error: kInterrupted if `progress` returns false.
+[[nodiscard]] ETSTREAM_EXPORT ReadBytes reporting(ReadBytes read, Progress progress, std::uint64_t size,
+                                                  std::uint64_t& done);
 
 /// Appends what `read` gives to `sink`, which packs it, without a commit. `name` stands for the input in
 /// messages. Errors: kInvalidArgument for what is packed already; those of `read` and of the sink.

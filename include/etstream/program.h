@@ -230,10 +230,6 @@ struct DelegatePayload {
 [[nodiscard]] ETSTREAM_EXPORT Result<std::vector<DelegatePayload>> read_delegate_payloads(
     const ProgramFile& program);
 
-/// Returns the bytes of the part of this name, the first one if several have it. Error: kNotFound.
-[[nodiscard]] ETSTREAM_EXPORT Result<ByteSource> part_of(const DelegatePayload& payload,
-                                                         const std::string& name);
-
 /// A value of a method: a tensor, a scalar, a list, a string or nothing.
 struct GraphValue {
   ValueInfo info;  // OtherInfo where it is neither a tensor nor a scalar

@@ -84,22 +84,17 @@ Result<void> bundle_command(const BundleArguments& arguments) {
   const std::size_t suites = bundle.method_test_suites.size();
   const std::size_t cases = count_cases(bundle);
   return show_or_write(plan, arguments,
-                       {{"output", arguments.output},
-                        {"size", plan.size},
-                        {"program_size", bundle.program.size()},
-                        {"suites", suites},
-                        {"cases", cases}},
                        text("{}, {}, {}", readable_size(plan.size), counted(suites, "test suite"),
-                            counted(cases, "test case")));
+                            counted(cases, "test case")),
+                       {{"program_size", bundle.program.size()}, {"suites", suites}, {"cases", cases}});
 }
 
 Result<void> convert_command(const ConvertArguments& arguments) {
   ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(arguments.file));
   ETSTREAM_ASSIGN(const auto bundle, BundledProgramFile::open(file));
   ETSTREAM_ASSIGN(const FilePlan plan, bundle.plan_as(arguments.bundle_format(), !arguments.no_hash));
-  return show_or_write(plan, arguments,
-                       {{"output", arguments.output}, {"format", arguments.format}, {"size", plan.size}},
-                       text("{}, {}", arguments.format, readable_size(plan.size)));
+  return show_or_write(plan, arguments, text("{}, {}", arguments.format, readable_size(plan.size)),
+                       {{"format", arguments.format}});
 }
 
 Option add_format(CLI::App& command, FormatOptions& options) {

@@ -17,15 +17,16 @@ namespace {
 
 /// Adds an option whose text `parse` reads into `out`.
 template <class T>
-void add_version(CLI::App& command, const std::string& name, const std::string& description,
-                 std::optional<T>& out, Result<T> (*parse)(std::string_view)) {
+void add_version(CLI::App& command, const std::string& name, const std::string& type,
+                 const std::string& description, std::optional<T>& out,
+                 Result<T> (*parse)(std::string_view)) {
   const CLI::callback_t set = [&out, name, parse](const CLI::results_t& given) {
     const Result<T> found = parse(given.front());
     if (!found) refuse(about(found.error(), name));
     out = *found;
     return true;
   };
-  command.add_option(name, set, description)->type_name("VERSION");
+  command.add_option(name, set, description)->type_name(type);
 }
 
 /// Puts an option into the section of common options, with the description that it has there.
@@ -41,7 +42,7 @@ Option common(Option option) {
 std::unique_ptr<CLI::App> make_command_line(ChosenCommand& chosen) {
   auto app = std::make_unique<CLI::App>(
       "Writes ExecuTorch's files in one pass, with memory that does not grow with them.", "etstream");
-  app->set_version_flag("--version", "etstream " ETSTREAM_VERSION);
+  app->set_version_flag("-V,--version", "etstream " ETSTREAM_VERSION);
   app->require_subcommand(0, 1);
   app->formatter(std::make_shared<HelpPage>());  // of all subcommands too
   for (const auto add : {
@@ -67,10 +68,6 @@ CLI::App& add_subcommand(CLI::App& app, const std::string& name, const std::stri
   CLI::App* const command = app.add_subcommand(name, description);
   command->callback([=] { parsed(*command); });
   return *command;
-}
-
-CLI::App& add_group(CLI::App& app, const std::string& name, const std::string& description) {
-  return *app.add_subcommand(name, description)->require_subcommand(1);
 }
 
 void refuse(const Error& error) { throw WrongValue(error); }
@@ -140,9 +137,6 @@ ETSTREAM_OPTION_OF(std::optional<std::uint64_t>);
 
 Option add_flag(CLI::App& command, const std::string& name, bool& value, const std::string& description) {
   return Option(command.add_flag(name, value, description));
-}
-Option add_flag(CLI::App& command, const std::string& name, const std::string& description) {
-  return Option(command.add_flag(name, description));
 }
 
 Option add_list(CLI::App& command, const std::string& name, const std::string& type,
@@ -259,14 +253,17 @@ void check_output(const CLI::App& command, const OutputOptions& options) {
 }
 
 void add_as_of(CLI::App& command, std::optional<ExecutorchRelease>& as_of) {
-  add_version(command, "--as-of",
-              "Write the bytes of this release of ExecuTorch, 1.0 to " + name_of(kLatestRelease), as_of,
+  std::vector<std::string> names;
+  for (int each = 0; each <= static_cast<int>(kLatestRelease); ++each) {
+    names.push_back(name_of(static_cast<ExecutorchRelease>(each)));
+  }
+  add_version(command, "--as-of", joined(names, "|"), "Write the bytes of this release of ExecuTorch", as_of,
               executorch_release);
 }
 
 void add_flatbuffers(CLI::App& command, std::optional<VtableSharing>& vtables) {
-  add_version(command, "--flatbuffers", "Write the bytes of this version of Python's flatbuffers", vtables,
-              vtable_sharing);
+  add_version(command, "--flatbuffers", "VERSION", "Write the bytes of this version of Python's flatbuffers",
+              vtables, vtable_sharing);
 }
 
 void add_metadata_option(CLI::App& command, std::vector<std::string>& given) {

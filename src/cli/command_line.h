@@ -50,8 +50,6 @@ inline constexpr const char* kOtherCommand = "COMMAND";
 /// Adds a subcommand that calls `parsed` after its options have been set.
 CLI::App& add_subcommand(CLI::App& app, const std::string& name, const std::string& description,
                          const std::function<void(const CLI::App&)>& parsed);
-/// Adds a subcommand with subcommands of its own.
-CLI::App& add_group(CLI::App& app, const std::string& name, const std::string& description);
 
 /// Adds a subcommand that runs `work` on its arguments. Returns it with these arguments, which live as long:
 /// its options set them. `work` may also take `chosen`. `check` gets the subcommand and the arguments after
@@ -174,8 +172,6 @@ Option add_alignment(CLI::App& command, const std::string& name, T& bytes, const
 }
 
 Option add_flag(CLI::App& command, const std::string& name, bool& value, const std::string& description);
-/// Adds a flag that changes nothing.
-Option add_flag(CLI::App& command, const std::string& name, const std::string& description);
 /// Adds an option that may be given several times, with one value each.
 Option add_list(CLI::App& command, const std::string& name, const std::string& type,
                 std::vector<std::string>& values, const std::string& description);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // etstream embed FILE -o OUT... [--target TARGET] [--symbol NAME] [--section NAME] [--align SIZE]
-// etstream fat pack NAME=FILE... -o OUT.fat, fat extract FILE NAME -o OUT
+// etstream fat NAME=FILE... -o OUT.fat
 // etstream ptn GRAPH [--constants WEIGHTS]... -o OUT.ptn
 #include <algorithm>
 #include <cstdint>
@@ -111,13 +111,13 @@ void add_embed_command(CLI::App& app, ChosenCommand& chosen) {
 
 namespace {
 
-struct FatPackArguments : OutputOptions {
+struct FatArguments : OutputOptions {
   std::vector<std::string> payloads;
   std::uint32_t alignment = 1;
   bool no_dedup = false;
 };
 
-Result<void> fat_pack(const FatPackArguments& arguments) {
+Result<void> fat_command(const FatArguments& arguments) {
   FatContainer container{
       .payloads = {}, .alignment = arguments.alignment, .share_equal = !arguments.no_dedup};
   for (const std::string& each : arguments.payloads) {
@@ -132,28 +132,12 @@ Result<void> fat_pack(const FatPackArguments& arguments) {
   return show_or_write(planned, arguments, "payload", container.payloads.size());
 }
 
-struct FatExtractArguments : OutputOptions {
-  std::string file;
-  std::string name;
-};
+}  // namespace
 
-Result<void> fat_extract(const FatExtractArguments& arguments) {
-  ETSTREAM_ASSIGN(ByteSource source, ByteSource::file(arguments.file));
-  ETSTREAM_ASSIGN(const FatContainerFile container, FatContainerFile::open(std::move(source)));
-  const FatPayload* const payload = container.find(arguments.name);
-  if (payload == nullptr) {
-    return error_in(ErrorCode::kNotFound, arguments.file, "there is no payload {}; there are {}",
-                    quote(arguments.name), names_text(container.payloads(), &FatPayload::name));
-  }
-  return show_or_write(
-      plan_copy(payload->data, "payload"), arguments,
-      {{"output", arguments.output}, {"payload", payload->name}, {"size", payload->data.size()}},
-      text("payload {}, {}", quote(payload->name), readable_size(payload->data.size())));
-}
-
-void add_fat_pack(CLI::App& fat, ChosenCommand& chosen) {
-  const auto [command, arguments] = add_subcommand<FatPackArguments>(
-      fat, chosen, "pack", "Pack files as the payloads of a fat container", fat_pack, check_output);
+void add_fat_command(CLI::App& app, ChosenCommand& chosen) {
+  const auto [command, arguments] = add_subcommand<FatArguments>(
+      app, chosen, "fat", "Pack files as the payloads of a fat container: one for each backend", fat_command,
+      check_output);
   add_argument(command, "PAYLOAD", arguments.payloads,
                "A payload's name, such as that of its backend, and its file; readers prefer payloads in "
                "this order")
@@ -163,24 +147,6 @@ void add_fat_pack(CLI::App& fat, ChosenCommand& chosen) {
   add_flag(command, "--no-dedup", arguments.no_dedup,
            "Store every payload, even if others have equal bytes; payloads are then read only once");
   add_common_options(command, arguments);
-}
-
-void add_fat_extract(CLI::App& fat, ChosenCommand& chosen) {
-  const auto [command, arguments] = add_subcommand<FatExtractArguments>(
-      fat, chosen, "extract", "Take a payload out of a fat container", fat_extract, check_output);
-  add_argument(command, "FILE", arguments.file, "A fat container").required();
-  add_argument(command, "NAME", arguments.name, "The payload's name").required();
-  add_output_path(command, arguments, "The payload", "OUT");
-  add_common_options(command, arguments);
-}
-
-}  // namespace
-
-void add_fat_command(CLI::App& app, ChosenCommand& chosen) {
-  CLI::App& fat =
-      add_group(app, "fat", "Pack and take apart fat containers: one payload for each backend, in one file");
-  add_fat_pack(fat, chosen);
-  add_fat_extract(fat, chosen);
 }
 
 namespace {

@@ -16,22 +16,6 @@
 namespace etstream::cli {
 namespace {
 
-/// A subcommand that does something by itself. In a group, its name has both words: "fat pack".
-struct WorkingCommand {
-  std::string name;
-  const CLI::App* app = nullptr;
-};
-
-std::vector<WorkingCommand> working_commands(const CLI::App& app) {
-  std::vector<WorkingCommand> out;
-  for (const CLI::App* command : app.get_subcommands({})) {
-    const auto nested = working_commands(*command);
-    if (nested.empty()) out.push_back({command->get_name(), command});
-    for (const auto& [name, within] : nested) out.push_back({command->get_name() + " " + name, within});
-  }
-  return out;
-}
-
 /// The kinds of words with which a shell can complete a value.
 enum class Completion { kNothing, kFiles, kFolders, kChoices, kSubcommands };
 
@@ -39,7 +23,9 @@ Completion completion_of(const CLI::Option& option) {
   const std::string value = value_of(option);
   if (value.empty() || value == kNumber || value == kName || value == kSize) return Completion::kNothing;
   if (value == kSubcommand) return Completion::kSubcommands;
-  if (value.find('|') != std::string::npos) return Completion::kChoices;
+  // Words in capitals stand for others: SIZE|N%.
+  const bool has_capitals = std::ranges::any_of(value, [](char c) { return c >= 'A' && c <= 'Z'; });
+  if (value.find('|') != std::string::npos && !has_capitals) return Completion::kChoices;
   return value == kFolder ? Completion::kFolders : Completion::kFiles;
 }
 
@@ -75,36 +61,18 @@ Where a method comes twice, a list [{"method": "forward", "cases": [...]}] takes
 .B 0
 It is done; for
 .BR verify ,
-the file is sound; for
-.BR diff ,
-both are the same.
+the file is sound.
 .TP
 .B 1
-An error, told on standard error; for
-.BR diff ,
-they differ.
+An error, told on standard error.
 .TP
 .B 2
-A wrong command line; for
-.BR diff ,
-also an error.
+A wrong command line.
 .PP
+The sections of
+.BR compare ", " diff ", " explain ", " run " and " profile
+have those of their own.
 An interrupt (SIGINT, SIGTERM, SIGHUP) ends the command by that signal once it has cleaned up.
-.SH EXAMPLES
-Bundle a program with test cases, and see first where every byte would go:
-.PP
-.EX
-etstream bundle model.pte \-\-cases cases.json \-\-dry\-run
-etstream bundle model.pte \-\-cases cases.json \-o model.bpte
-.EE
-.PP
-Check the bundle, show what it consists of, and take it apart:
-.PP
-.EX
-etstream verify model.bpte
-etstream inspect model.bpte
-etstream extract model.bpte program -o copy.pte \-\-cases cases
-.EE
 )";
 
 /// Returns `text` so that roff shows it to the letter.
@@ -134,10 +102,10 @@ std::string heading(const CLI::Option& option, bool all_names) {
 }
 
 /// Lists arguments and required options first; leaves out help, which all commands have.
-std::string synopsis(const std::string& tool, const WorkingCommand& command) {
+std::string synopsis(const CLI::App& command) {
   std::string required;
   std::string optional;
-  for (const CLI::Option* option : command.app->get_options()) {
+  for (const CLI::Option* option : command.get_options()) {
     if (is_help(*option)) continue;
     if (option->get_required()) {
       required += " " + heading(*option, false);
@@ -145,7 +113,7 @@ std::string synopsis(const std::string& tool, const WorkingCommand& command) {
       optional += text(" [{}]", heading(*option, false));
     }
   }
-  return bold(tool + " " + command.name) + required + optional + "\n";
+  return bold("etstream " + command.get_name()) + required + optional + "\n";
 }
 
 /// Lists the options. For a subcommand it leaves out help, which all have.
@@ -163,10 +131,12 @@ std::string options(const CLI::App& app, bool subcommand) {
 std::string manual_page(const CLI::App& app) {
   std::string synopses;
   std::string commands;
-  for (const WorkingCommand& command : working_commands(app)) {
-    synopses += (synopses.empty() ? "" : ".br\n") + synopsis(app.get_name(), command);
-    commands += text(".SS {}\n{}.\n{}", roff(app.get_name() + " " + command.name),
-                     roff(command.app->get_description()), options(*command.app, true));
+  for (const CLI::App* command : app.get_subcommands({})) {
+    synopses += (synopses.empty() ? "" : ".br\n") + synopsis(*command);
+    const std::string examples = roff(joined(examples_of(*command), "\n"));
+    commands += text(".SS etstream {}\n{}.\n{}.PP\n.EX\n{}\n.EE\n", roff(command->get_name()),
+                     roff(command->get_description()), options(*command, true), examples);
+    if (!command->get_footer().empty()) commands += text(".PP\n{}\n", roff(command->get_footer()));
   }
   std::string common;
   for (const auto& [name, description] : kCommonOptions) {
@@ -195,9 +165,9 @@ std::string table_heading(const CLI::Option& option) {
 }
 
 /// Returns the command with its required arguments; the table has the rest.
-std::string table_synopsis(const WorkingCommand& command) {
-  std::string out = command.name;
-  for (const CLI::Option* option : command.app->get_options()) {
+std::string table_synopsis(const CLI::App& command) {
+  std::string out = command.get_name();
+  for (const CLI::Option* option : command.get_options()) {
     if (!option->get_required()) continue;
     if (option->nonpositional()) out += " " + names_of(*option).front();
     out += " " + value_of(*option);
@@ -208,15 +178,15 @@ std::string table_synopsis(const WorkingCommand& command) {
 /// Returns a section for each subcommand, between the comments `<!-- NAME -->` and `<!-- end -->`.
 std::string markdown_page(const CLI::App& app) {
   std::string out;
-  for (const WorkingCommand& command : working_commands(app)) {
-    const std::string name = app.get_name() + " " + command.name;
-    out += text("<!-- {} -->\n## {}\n\n{}.\n\n    {} {}\n\n| option | |\n|---|---|\n", name, name,
-                command.app->get_description(), app.get_name(), table_synopsis(command));
-    for (const CLI::Option* option : command.app->get_options()) {
+  for (const CLI::App* command : app.get_subcommands({})) {
+    const std::string name = "etstream " + command->get_name();
+    out += text("<!-- {} -->\n## {}\n\n{}.\n\n    etstream {}\n\n| option | |\n|---|---|\n", name, name,
+                command->get_description(), table_synopsis(*command));
+    for (const CLI::Option* option : command->get_options()) {
       if (is_help(*option) || is_common(*option)) continue;
       out += text("| {} | {} |\n", table_heading(*option), cell(option->get_description()));
     }
-    const std::string common = joined(common_names(*command.app), "`, `");
+    const std::string common = joined(common_names(*command), "`, `");
     if (!common.empty()) out += text("\n[Common options](common.md#common-options): `{}`.\n", common);
     out += "\n<!-- end -->\n";
   }
@@ -247,16 +217,10 @@ std::string option_names(const CLI::App& app) {
   return joined(out, " ");
 }
 
-std::string command_names(const CLI::App& app) {
-  std::vector<std::string> out;
-  for (const CLI::App* command : app.get_subcommands({})) out.push_back(command->get_name());
-  return joined(out, " ");
-}
-
 /// Returns the possible values of an option of `tool`, between spaces; "" if they are not known.
 std::string choices_of(const CLI::Option& option, const CLI::App& tool) {
   const Completion completion = completion_of(option);
-  if (completion == Completion::kSubcommands) return command_names(tool);
+  if (completion == Completion::kSubcommands) return joined(subcommand_names(tool), " ");
   if (completion != Completion::kChoices) return "";
   return joined(CLI::detail::split(value_of(option), '|'), " ");
 }
@@ -268,11 +232,13 @@ std::string bash_words(const std::string& words) {
 
 /// Returns the cases in which bash completes the values of options. A case without words leaves them to the
 /// shell, which completes files.
-std::string bash_values(const WorkingCommand& command, const CLI::App& tool) {
+std::string bash_values(const CLI::App& command, const CLI::App& tool) {
   std::string out;
-  for (const CLI::Option* option : command.app->get_options()) {
+  for (const CLI::Option* option : command.get_options()) {
     std::vector<std::string> patterns;
-    for (const std::string& name : names_of(*option)) patterns.push_back(text("'{} {}'", command.name, name));
+    for (const std::string& name : names_of(*option)) {
+      patterns.push_back(text("'{} {}'", command.get_name(), name));
+    }
     if (patterns.empty() || value_of(*option).empty()) continue;
     const Completion completion = completion_of(*option);
     out += text("    {}) ", joined(patterns, " | "));
@@ -324,20 +290,6 @@ std::string zsh_described(const CLI::App& app) {
   return out;
 }
 
-/// Returns the code that completes the words behind a subcommand. In a group, the next word chooses the code.
-std::string zsh_arguments(const CLI::App& app, const CLI::App& tool) {
-  const std::vector<const CLI::App*> subcommands = app.get_subcommands({});
-  if (subcommands.empty()) return "_arguments" + zsh_options(app, tool);
-  std::string cases;
-  for (const CLI::App* command : subcommands) {
-    cases += text(" {}) {} ;;", command->get_name(), zsh_arguments(*command, tool));
-  }
-  return text(
-      "if (( CURRENT == 2 )); then commands=({}); _describe -t commands command commands; "
-      "else shift words; (( CURRENT-- )); case $words[1] in{} esac; fi",
-      zsh_described(app), cases);
-}
-
 std::string fish_word(std::string_view text) { return "'" + escaped(text, "\\'") + "'"; }
 
 std::string fish_option(const CLI::Option& option, const std::string& start, const CLI::App& tool) {
@@ -356,48 +308,23 @@ std::string fish_option(const CLI::Option& option, const std::string& start, con
   return out + (option.nonpositional() ? " -d " + fish_word(option.get_description()) : "") + "\n";
 }
 
-/// `complete` is the beginning of all lines.
-std::string fish_subcommand(const std::string& complete, const CLI::App& app, const CLI::App& tool) {
-  static constexpr std::string_view kSeen = "__fish_seen_subcommand_from";
-  const std::string start = text("{} -n '{} {}", complete, kSeen, app.get_name());
-  std::string out;
-  for (const CLI::Option* option : app.get_options()) out += fish_option(*option, start + "'", tool);
-  for (const CLI::App* command : app.get_subcommands({})) {
-    out += text("{}; and not {} {}' -a {} -d {}\n", start, kSeen, command_names(app), command->get_name(),
-                fish_word(command->get_description()));
-    for (const CLI::Option* option : command->get_options()) {
-      if (is_help(*option)) continue;
-      out += fish_option(*option, text("{}; and {} {}'", start, kSeen, command->get_name()), tool);
-    }
-  }
-  return out;
-}
-
 std::string bash_completion(const CLI::App& app) {
   const auto options_of = [](std::string_view name, const CLI::App& command) {
     return text("    '{}') options='{}' ;;\n", name, option_names(command));
   };
-  const auto words_of = [](std::string_view name, const CLI::App& command) {
-    return text("    {}) compopt +o default; {} ;;\n", name, bash_words(command_names(command)));
+  const auto words_of = [&](std::string_view name) {
+    return text("    {}) compopt +o default; {} ;;\n", name, bash_words(joined(subcommand_names(app), " ")));
   };
   std::string values;
   std::string options = options_of("", app);
-  for (const WorkingCommand& command : working_commands(app)) {
-    values += bash_values(command, app);
-    options += options_of(command.name, *command.app);
-  }
-  std::string words = words_of("''", app);
-  for (const WorkingCommand& command : working_commands(app)) {
-    const auto names_one = [](const CLI::Option* option) {
-      return completion_of(*option) == Completion::kSubcommands;
-    };
-    if (std::ranges::any_of(command.app->get_options(), names_one)) words += words_of(command.name, app);
-  }
-  std::string groups;
-  for (const CLI::App* group : app.get_subcommands({})) {
-    if (group->get_subcommands({}).empty()) continue;
-    groups += (groups.empty() ? "" : "|") + group->get_name();
-    words += words_of(group->get_name(), *group);
+  std::string words = words_of("''");
+  const auto names_one = [](const CLI::Option* option) {
+    return completion_of(*option) == Completion::kSubcommands;
+  };
+  for (const CLI::App* command : app.get_subcommands({})) {
+    values += bash_values(*command, app);
+    options += options_of(command->get_name(), *command);
+    if (std::ranges::any_of(command->get_options(), names_one)) words += words_of(command->get_name());
   }
   return "# Completes the command " + app.get_name() +
          R"( in bash. Where this gives nothing, bash completes files.
@@ -407,11 +334,7 @@ _)" + app.get_name() +
   [[ $before != = ]] || before=${COMP_WORDS[COMP_CWORD-2]}
   [[ $word != = ]] || word=
   for ((i = 1; i < COMP_CWORD; ++i)); do
-    [[ ${COMP_WORDS[i]} != -* ]] || continue
-    command+=${command:+ }${COMP_WORDS[i]}
-    case $command in )" +
-         groups +
-         R"() ;; *) break ;; esac
+    [[ ${COMP_WORDS[i]} == -* ]] || { command=${COMP_WORDS[i]}; break; }
   done
   COMPREPLY=()
   case "$command $before" in
@@ -435,7 +358,7 @@ complete -o default -F _)" +
 std::string zsh_completion(const CLI::App& app) {
   std::string cases;
   for (const CLI::App* command : app.get_subcommands({})) {
-    cases += text("      {}) {} ;;\n", command->get_name(), zsh_arguments(*command, app));
+    cases += text("      {}) _arguments{} ;;\n", command->get_name(), zsh_options(*command, app));
   }
   return "#compdef " + app.get_name() + "\n# Completes the command " + app.get_name() + R"( in zsh.
 local curcontext=$curcontext state line
@@ -463,7 +386,8 @@ std::string fish_completion(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) out += fish_option(*option, first, app);
   for (const CLI::App* command : app.get_subcommands({})) {
     out += text("{} -a {} -d {}\n", first, command->get_name(), fish_word(command->get_description()));
-    out += fish_subcommand(complete, *command, app);
+    const std::string start = text("{} -n '__fish_seen_subcommand_from {}'", complete, command->get_name());
+    for (const CLI::Option* option : command->get_options()) out += fish_option(*option, start, app);
   }
   return out;
 }

@@ -5,7 +5,6 @@
 // etstream decompile [-I DIR]... [--raw-binary] [--size-prefixed] SCHEMA -- FILE... -o OUT
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,14 +25,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kLargestFile = std::numeric_limits<std::int32_t>::max();  // as offsets have 32 bits
-
 struct FlatcArguments : CommonOptions {
   std::string schema;
   std::vector<std::string> include_folders;
   std::vector<std::string> inputs;
   std::string output;
   bool exact = false;
+  bool told = false;  // what the command always does
 };
 
 struct DecompileArguments : FlatcArguments {
@@ -53,18 +51,6 @@ void check_flatc(const CLI::App&, const FlatcArguments& arguments) {
   if (arguments.inputs.size() > 1 && !is_folder(arguments.output)) {
     refuse("--output: has to be a folder for several files");
   }
-}
-
-/// Returns all bytes of a file. Error: kTooLarge over `limit` bytes.
-Result<std::vector<std::byte>> content_of(const std::string& path, std::uint64_t limit) {
-  ETSTREAM_ASSIGN(const ByteSource source, ByteSource::file(path));
-  if (source.size() > limit) {
-    return error_in(ErrorCode::kTooLarge, path, "{}, at most {} can be taken", readable_size(source.size()),
-                    readable_size(limit));
-  }
-  std::vector<std::byte> out(source.size());
-  ETSTREAM_TRY(source.read_at(0, out));
-  return out;
 }
 
 /// Returns the output path for each of the inputs: the output, or FOLDER/STEM.EXTENSION if the output is a
@@ -91,7 +77,7 @@ Result<std::vector<std::string>> output_paths(const FlatcArguments& arguments, c
 
 /// An input and its output, which is at `path` and is written by `sink`.
 struct Conversion {
-  const std::string& input;
+  const ByteSource& input;
   const std::string& path;
   Sink& sink;
   const Progress& progress;
@@ -105,7 +91,8 @@ Result<void> convert_all(const FlatcArguments& arguments, const std::string& ext
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const auto write = [&, i](const Progress& progress) -> Result<std::unique_ptr<PendingOutput>> {
       ETSTREAM_ASSIGN(auto sink, open_output(paths[i], file_options(!arguments.no_sync), is_text));
-      ETSTREAM_TRY(convert({arguments.inputs[i], paths[i], *sink, progress}));
+      ETSTREAM_ASSIGN(const ByteSource input, ByteSource::file(arguments.inputs[i]));
+      ETSTREAM_TRY(convert({input, paths[i], *sink, progress}));
       return std::unique_ptr<PendingOutput>(std::move(sink));
     };
     outputs.push_back({.path = paths[i], .is_text = is_text, .write = write});
@@ -114,14 +101,14 @@ Result<void> convert_all(const FlatcArguments& arguments, const std::string& ext
 }
 
 Result<void> write_content(const Conversion& to, std::vector<std::byte> content) {
-  return write_uncommitted(plan_copy(ByteSource::owned(std::move(content)), to.input), to.sink, to.progress);
+  return write_uncommitted(plan_copy(ByteSource::owned(std::move(content)), "content"), to.sink, to.progress);
 }
 
 Result<void> compile_exactly(const FlatcArguments& arguments) {
   ETSTREAM_ASSIGN(const auto schema, ExactJson::open(arguments.schema, arguments.include_folders));
   return convert_all(arguments, schema.file_extension(), false, [&](const Conversion& to) -> Result<void> {
-    ETSTREAM_ASSIGN(const ByteSource json, ByteSource::file(to.input));
-    ETSTREAM_ASSIGN(const FilePlan plan, schema.compile(json, fs::path(to.input).parent_path().string()));
+    const std::string folder = fs::path(to.input.name()).parent_path().string();
+    ETSTREAM_ASSIGN(const FilePlan plan, schema.compile(to.input, folder));
     ETSTREAM_TRY(check_outputs({{&plan, to.path}}, arguments));
     return write_uncommitted(plan, to.sink, to.progress);
   });
@@ -131,9 +118,7 @@ Result<void> compile_command(const FlatcArguments& arguments) {
   if (arguments.exact) return compile_exactly(arguments);
   ETSTREAM_ASSIGN(const auto schema, FlatbufferText::open(arguments.schema, arguments.include_folders));
   return convert_all(arguments, schema.file_extension(), false, [&](const Conversion& to) -> Result<void> {
-    ETSTREAM_ASSIGN(const auto json, content_of(to.input, kLargestJson));
-    const std::string_view words(reinterpret_cast<const char*>(json.data()), json.size());
-    ETSTREAM_ASSIGN(auto flatbuffer, schema.compile(words, to.input));
+    ETSTREAM_ASSIGN(auto flatbuffer, schema.compile(to.input));
     return write_content(to, std::move(flatbuffer));
   });
 }
@@ -147,14 +132,13 @@ std::string name_from(const std::string& json, const std::string& file) {
 Result<void> decompile_exactly(const DecompileArguments& arguments) {
   ETSTREAM_ASSIGN(const auto schema, ExactJson::open(arguments.schema, arguments.include_folders));
   return convert_all(arguments, "json", true, [&](const Conversion& to) -> Result<void> {
-    ETSTREAM_ASSIGN(const ByteSource file, ByteSource::file(to.input));
     const ExactJsonOptions options{.defaults = arguments.defaults,
                                    .identifier = !arguments.raw_binary,
                                    .size_prefixed = arguments.size_prefixed,
                                    .leave_out_over = arguments.leave_out_over,
-                                   .file_name = name_from(to.path, to.input),
+                                   .file_name = name_from(to.path, to.input.name()),
                                    .warn = warn};
-    return schema.decompile(file, options, to.sink);
+    return schema.decompile(to.input, options, to.sink);
   });
 }
 
@@ -166,8 +150,7 @@ Result<void> decompile_command(const DecompileArguments& arguments) {
                                  .identifier = !arguments.raw_binary,
                                  .size_prefixed = arguments.size_prefixed};
   return convert_all(arguments, "json", true, [&](const Conversion& to) -> Result<void> {
-    ETSTREAM_ASSIGN(const auto flatbuffer, content_of(to.input, kLargestFile));
-    ETSTREAM_ASSIGN(const std::string json, schema.decompile(flatbuffer, options, to.input));
+    ETSTREAM_ASSIGN(const std::string json, schema.decompile(to.input, options));
     const auto bytes = std::as_bytes(std::span(json));
     return write_content(to, {bytes.begin(), bytes.end()});
   });
@@ -187,8 +170,7 @@ void add_flatc_options(CLI::App& command, FlatcArguments& arguments, const std::
              "write this file; - is standard output")
       .required();
   add_no_sync(command, arguments);
-  const std::string nothing_else = "Accept this option, which flatc needs; no other output is made";
-  add_flag(command, told, nothing_else);
+  add_flag(command, told, arguments.told, "Accept this option, which flatc needs; no other output is made");
 }
 
 }  // namespace

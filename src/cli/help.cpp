@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream help [SUBCOMMAND]...
+// etstream help [SUBCOMMAND]
 #include "cli/help.h"
 
 #include <algorithm>
@@ -35,10 +35,8 @@ constexpr Examples kExamples[] = {
     {"embed", {"model.pte --target arm -o model.o -o model.h", "model.pte -o model.S"}},
     {"explain", {"model.pte --by checkpoint", "thin.pte weights.ptd --by model.safetensors"}},
     {"extract", {"model.bpte program -o model.pte --cases cases", "weights.ptd named/NAME -o tensor.bin"}},
-    {"fat extract", {"model.fat cpu -o model.pte", "model.fat npu -o - | sha256sum"}},
-    {"fat pack",
-     {"cpu=model.pte npu=out.pte -o model.fat", "cpu=model.pte npu=out.pte --align 16K -o model.fat"}},
-    {"help", {"bundle", "fat pack"}},
+    {"fat", {"cpu=model.pte npu=out.pte -o model.fat", "cpu=model.pte npu=out.pte --align 16K -o model.fat"}},
+    {"help", {"bundle", "pte"}},
     {"inspect", {"model.pte", "model.bpte --html page.html"}},
     {"pack", {"model.pte", "out.pte --base model.pte -o update.etz"}},
     {"profile", {"-- python3 export.py", "--html page.html --fail-above 2G -- python3 export.py"}},
@@ -53,6 +51,9 @@ constexpr Examples kExamples[] = {
     {"unpack", {"model.pte.etz", "update.etz --base model.pte -o new.pte"}},
     {"verify", {"model.pte", "thin.pte weights.ptd --run"}},
 };
+
+/// The names that other tools have for what inspect does.
+constexpr std::string_view kWordsForInspect[] = {"info", "ls", "show"};
 
 /// Returns `words` in lines of at most kPageWidth columns. The first begins where it is, at column `used`;
 /// the others begin at column `indent`.
@@ -125,6 +126,15 @@ std::string value_of(const CLI::Option& option) {
   return option.get_name();
 }
 
+std::vector<std::string> examples_of(const CLI::App& command) {
+  const auto known = std::ranges::find(kExamples, command.get_name(), &Examples::name);
+  std::vector<std::string> out;
+  for (const std::string_view words : known->examples) {
+    out.push_back(text("etstream {} {}", command.get_name(), words));
+  }
+  return out;
+}
+
 bool is_help(const CLI::Option& option) { return option.check_lname("help"); }
 
 bool is_common(const CLI::Option& option) { return option.get_group() == kCommonGroup; }
@@ -149,20 +159,16 @@ Error did_you_mean(std::string words, const std::string& meant) {
 }
 
 Error no_subcommand(const CLI::App& app, const std::string& word) {
-  return did_you_mean(text("there is no subcommand {}", quote(word)), nearest(word, subcommand_names(app)));
+  const bool looks = std::ranges::find(kWordsForInspect, word) != std::end(kWordsForInspect);
+  return did_you_mean(text("there is no subcommand {}", quote(word)),
+                      looks ? "inspect" : nearest(word, subcommand_names(app)));
 }
 
 std::string HelpPage::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode /*mode*/) const {
   if (app->get_parent() == nullptr) return help_of_all(*app);
   std::string out = filled(app->get_description() + ".", 0, 0) + "\n";
-  const auto known =
-      std::ranges::find(kExamples, std::string_view(name).substr(name.find(' ') + 1), &Examples::name);
-  if (known != std::end(kExamples)) {
-    for (const std::string_view example : known->examples) out += text("  {} {}\n", name, example);
-  }
-  const auto commands = app->get_subcommands({});
-  out += "\nUsage:" + filled(commands.empty() ? usage(*app, name) : name + " SUBCOMMAND", 6, 9);
-  for (const CLI::App* command : commands) out += row(command->get_name(), command->get_description());
+  for (const std::string& example : examples_of(*app)) out += text("  {}\n", example);
+  out += "\nUsage:" + filled(usage(*app, name), 6, 9);
   for (const CLI::Option* option : app->get_options()) {
     if (!is_help(*option) && !is_common(*option)) out += row(name_of(*option), option->get_description());
   }
@@ -175,26 +181,22 @@ std::string HelpPage::make_help(const CLI::App* app, std::string name, CLI::AppF
 namespace {
 
 struct HelpArguments {
-  std::vector<std::string> names;
+  std::string name;
 };
 
-/// Returns the subcommand that the names lead to from `app`. Throws WrongValue if there is none.
+/// Returns the subcommand of this name, or the whole command. Throws WrongValue if there is none.
 const CLI::App& named(const CLI::App& app, const HelpArguments& arguments) {
-  const CLI::App* out = &app;
-  for (const std::string& name : arguments.names) {
-    const auto found =
-        out->get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
-    if (found.empty()) refuse(no_subcommand(*out, name));
-    out = found.front();
-  }
-  return *out;
+  if (arguments.name.empty()) return app;
+  const auto found =
+      app.get_subcommands([&](const CLI::App* command) { return command->get_name() == arguments.name; });
+  if (found.empty()) refuse(no_subcommand(app, arguments.name));
+  return *found.front();
 }
 
 /// Prints the help of `app`. A subcommand's help() can't do this: it prints the help of the chosen
 /// subcommand, which is this one.
 void print_help(const CLI::App& app, const HelpArguments& arguments) {
-  std::string name = app.get_name();
-  for (const std::string& each : arguments.names) name += " " + each;
+  const std::string name = "etstream " + arguments.name;
   print_to(stdout, app.get_formatter()->make_help(&named(app, arguments), name, CLI::AppFormatMode::Normal));
 }
 
@@ -208,8 +210,7 @@ void add_help_command(CLI::App& app, ChosenCommand& chosen) {
         return {};
       },
       [&app](const CLI::App&, const HelpArguments& given) { static_cast<void>(named(app, given)); });
-  add_argument(command, kSubcommand, arguments.names,
-               "A subcommand, such as bundle, or fat pack; none for all");
+  add_argument(command, kSubcommand, arguments.name, "A subcommand, such as bundle; none for all");
 }
 
 }  // namespace etstream::cli

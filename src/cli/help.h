@@ -17,6 +17,8 @@ namespace etstream::cli {
 [[nodiscard]] std::vector<std::string> names_of(const CLI::Option& option);
 /// Returns the name of its value: "OUT.bpte", "one|other"; "" for a flag.
 [[nodiscard]] std::string value_of(const CLI::Option& option);
+/// Returns the two examples of a subcommand.
+[[nodiscard]] std::vector<std::string> examples_of(const CLI::App& command);
 [[nodiscard]] bool is_help(const CLI::Option& option);
 [[nodiscard]] bool is_common(const CLI::Option& option);
 /// Returns the names of a command's common options, which the help of the whole command describes.

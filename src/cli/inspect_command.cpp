@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -47,19 +48,23 @@ struct InspectArguments {
 /// Returns the name of a file without its folder, for people.
 std::string file_name(const std::string& path) { return printable(path.substr(path.rfind('/') + 1)); }
 
+/// Returns the rows of a list that are shown.
+template <class Row>
+std::span<const Row> shown(const std::vector<Row>& rows, std::size_t most = kMostParts) {
+  return std::span(rows).first(std::min(most, rows.size()));
+}
+
 /// Prints the number of rows of a list that are not shown.
-void print_rest(std::size_t rows, std::size_t all, std::string_view noun) {
-  if (rows < all) say("{:>14} and {}; --json lists all\n", "...", counted(all - rows, noun));
+void print_rest(std::size_t rows, std::string_view noun) {
+  if (rows > kMostParts) say("{:>14} and {}; --json lists all\n", "...", counted(rows - kMostParts, noun));
 }
 
 void print_duplicates(const std::vector<Duplicates>& duplicates) {
   std::uint64_t wasted = 0;
   for (const Duplicates& group : duplicates) wasted += group.wasted();
   say("\nduplicate bytes: {}\n", wasted);
-  const std::size_t rows = std::min(kMostParts, duplicates.size());
-  for (std::size_t i = 0; i < rows; ++i)
-    say("{:14}  {}\n", duplicates[i].size, joined(duplicates[i].paths, ", "));
-  print_rest(rows, duplicates.size(), "more group");
+  for (const Duplicates& group : shown(duplicates)) say("{:14}  {}\n", group.size, joined(group.paths, ", "));
+  print_rest(duplicates.size(), "more group");
 }
 
 /// Prints the number of rows of a method's list that are not shown.
@@ -70,8 +75,8 @@ void print_more(std::size_t count, std::string_view noun) {
 void print_operators(const InspectedMethod& method) {
   if (method.operators.empty()) return;
   say("  operators by calls:\n");
-  for (std::size_t i = 0; i < std::min(kMostRows, method.operators.size()); ++i) {
-    say("    {:8}  {}\n", method.operators[i].calls, printable(method.operators[i].name));
+  for (const InspectedMethod::Operator& called : shown(method.operators, kMostRows)) {
+    say("    {:8}  {}\n", called.calls, printable(called.name));
   }
   print_more(method.operators.size(), "more operator");
 }
@@ -98,8 +103,7 @@ void print_delegates(const InspectedMethod& method) {
 void print_tensors(const FileInspection& found, const InspectedMethod& method) {
   if (method.tensors.empty()) return;
   say("  tensors by size:\n");
-  for (std::size_t i = 0; i < std::min(kMostRows, method.tensors.size()); ++i) {
-    const InspectedMethod::Tensor& tensor = method.tensors[i];
+  for (const InspectedMethod::Tensor& tensor : shown(method.tensors, kMostRows)) {
     const std::string path = piece_path(found, tensor);
     say("    {:14}  {:8}  {}{}{}{}{}\n", tensor.size, name_of(tensor.storage), describe(tensor.info),
         tensor.name.empty() ? "" : " ", printable(tensor.name), path.empty() ? "" : "  ", path);
@@ -123,9 +127,7 @@ void print_method(const FileInspection& found, const InspectedMethod& method) {
 void print_named_data(const std::vector<NamedDataInfo>& listed) {
   if (listed.empty()) return;
   say("\nnamed data\n");
-  const std::size_t rows = std::min(kMostParts, listed.size());
-  for (std::size_t i = 0; i < rows; ++i) {
-    const NamedDataInfo& info = listed[i];
+  for (const NamedDataInfo& info : shown(listed)) {
     std::string said;
     if (!info.name.empty()) said += text("  {}", printable(info.name));
     if (!info.offset) said += "  not in this file";
@@ -133,7 +135,7 @@ void print_named_data(const std::vector<NamedDataInfo>& listed) {
     if (info.asked_by.size() > 1) said += text(" and {}", counted(info.asked_by.size() - 1, "more use"));
     say("{:14}  {}{}\n", info.size, printable(info.path.empty() ? info.key : info.path), said);
   }
-  print_rest(rows, listed.size(), "more key");
+  print_rest(listed.size(), "more key");
 }
 
 /// Prints the keys of tensor data if the names of some are known.
@@ -142,14 +144,13 @@ void print_named_keys(const FileInspection& found) {
   if (std::ranges::none_of(found.named_data, has_name)) return;
   say("\nnamed data\n");
   const std::vector<std::string> paths = named_paths(found);
-  const std::size_t rows = std::min(kMostParts, paths.size());
-  for (std::size_t i = 0; i < rows; ++i) {
+  for (std::size_t i = 0; i < shown(paths).size(); ++i) {
     const NamedTensorData& each = found.named_data[i];
     const auto name = found.names.find(each.key);
     say("{:14}  {}{}\n", each.data.size(), printable(paths[i]),
         name == found.names.end() ? "" : "  " + printable(name->second));
   }
-  print_rest(rows, found.named_data.size(), "more key");
+  print_rest(found.named_data.size(), "more key");
 }
 
 std::string text_of(const PayloadFact& fact) {
@@ -161,25 +162,21 @@ std::string text_of(const PayloadFact& fact) {
 void print_payloads(const std::vector<InspectedPayload>& payloads) {
   if (payloads.empty()) return;
   say("\ndata of delegates\n");
-  const std::size_t rows = std::min(kMostParts, payloads.size());
-  for (std::size_t i = 0; i < rows; ++i) {
-    const InspectedPayload& payload = payloads[i];
+  for (const InspectedPayload& payload : shown(payloads)) {
     std::string said = printable(payload.backend);
     if (!payload.format.empty()) said += ": " + payload.format;
     if (payload.keys > 0) said += text(", with {} of named data", counted(payload.keys, "key"));
     say("{:14}  {}  {}\n", payload.data.size(), printable(payload.path), said);
-    const std::size_t facts = std::min(kMostRows, payload.facts.size());
-    for (std::size_t j = 0; j < facts; ++j) say("{:16}  {}\n", "", text_of(payload.facts[j]));
+    for (const PayloadFact& fact : shown(payload.facts, kMostRows)) say("{:16}  {}\n", "", text_of(fact));
     print_more(payload.facts.size(), "more fact");
-    const std::size_t parts = std::min(kMostRows, payload.parts.size());
-    for (std::size_t j = 0; j < parts; ++j) {
-      const PayloadPart& part = payload.parts[j];
-      say("{:14}    {}  at {}{}\n", part.size, printable(payload.part_paths[j]), part.offset,
+    for (std::size_t i = 0; i < shown(payload.parts, kMostRows).size(); ++i) {
+      const PayloadPart& part = payload.parts[i];
+      say("{:14}    {}  at {}{}\n", part.size, printable(payload.part_paths[i]), part.offset,
           part.key.empty() ? "" : ", a key of named data");
     }
     print_more(payload.parts.size(), "more part");
   }
-  print_rest(rows, payloads.size(), "more payload");
+  print_rest(payloads.size(), "more payload");
 }
 
 void print_totals(const ProgramBytes& program) {
@@ -209,16 +206,14 @@ void print_inspection(const std::string& file, const FileInspection& found) {
     return found.size == 0 ? 0 : 100 * static_cast<double>(size) / static_cast<double>(found.size);
   };
   say("{:>14} {:>14} {:>6} {:>6}  {}\n", "offset", "size", "align", "share", "what");
-  const std::size_t rows = std::min(kMostParts, found.parts.size());
-  for (std::size_t i = 0; i < rows; ++i) {
-    const FilePart& part = found.parts[i];
+  for (const FilePart& part : shown(found.parts)) {
     std::string said = printable(part.path);
     if (!part.what.empty()) said += "  " + part.what;
     if (part.others > 0) said += text("  and {}", counted(part.others, "more name"));
     say("{:14} {:14} {:6} {:5.1f}%  {}{}\n", part.offset, part.size, part.alignment, share(part.size),
         found.files.empty() ? "" : file_name(found.files[part.file].path) + ": ", said);
   }
-  print_rest(rows, found.parts.size(), "more part");
+  print_rest(found.parts.size(), "more part");
   say("{:14} {:14} {:6} {:5.1f}%  tables around them and padding\n", "", found.metadata_size, "",
       share(found.metadata_size));
   for (const InspectedMethod& method : found.methods) print_method(found, method);
@@ -237,7 +232,7 @@ void print_inspection(const std::string& file, const FileInspection& found) {
 Result<void> show_graph(const InspectArguments& arguments, const ByteSource& file) {
   ETSTREAM_ASSIGN(const ProgramFile program, open_program(file));
   ETSTREAM_ASSIGN(const ProgramGraph graph, ProgramGraph::read(program, *arguments.graph));
-  if (arguments.json || arguments.format == "json") {
+  if (arguments.json) {
     write_graph_json(graph, [](std::string_view json) { std::fwrite(json.data(), 1, json.size(), stdout); });
   } else {
     print_to(stdout, graph_to_dot(graph));
@@ -297,14 +292,8 @@ Result<void> inspect_command(const InspectArguments& arguments) {
 
 void check_inspect(const CLI::App& command, const InspectArguments& arguments) {
   if (arguments.format.empty()) return;
-  const bool is_of_graph = arguments.format == "dot" || arguments.format == "json";
-  if (is_of_graph && is_given(command, "--budget")) {
-    refuse(text("--format: expected c with --budget, found {}; --json reports it as JSON",
-                quote(arguments.format)));
-  }
-  const std::string report = is_of_graph ? "--graph" : "--budget";
-  if (!is_given(command, report)) refuse("--format requires " + report);
-  if (!is_of_graph && arguments.json) refuse("--format excludes --json");
+  const std::string report = arguments.format == "dot" ? "--graph" : "--budget";
+  if (!is_given(command, report)) refuse(text("--format {} requires {}", arguments.format, report));
 }
 
 }  // namespace
@@ -322,8 +311,8 @@ void add_inspect_command(CLI::App& app, ChosenCommand& chosen) {
       add_flag(command, "--budget", arguments.budget,
                "Show the memory that ExecuTorch's runtime asks for to load and run the program")
           .excludes(graph);
-  add_choice(command, "--format", {"dot", "json", "c"}, arguments.format,
-             "Show the graph for Graphviz (dot, the default) or as JSON; or the budget as C");
+  const Option format = add_choice(command, "--format", {"dot", "c"}, arguments.format,
+                                   "Show the graph for Graphviz (dot, the default); or the budget as C");
   add_flag(command, "--duplicates", arguments.duplicates,
            "Also find data that is in the file twice; this reads the data")
       .excludes(graph)
@@ -334,7 +323,7 @@ void add_inspect_command(CLI::App& app, ChosenCommand& chosen) {
            "reads both")
       .excludes(graph)
       .excludes(budget);
-  const Option json = add_flag(command, "--json", arguments.json, "Show the report as JSON");
+  const Option json = add_flag(command, "--json", arguments.json, "Show the report as JSON").excludes(format);
   add_option(command, "--html", "OUT.html", arguments.html,
              "Write a page with a map of the file instead; this reads payloads of one size, and samples")
       .excludes(graph)

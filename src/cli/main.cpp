@@ -60,24 +60,11 @@ std::vector<std::string> take_command(std::vector<std::string>& arguments) {
 
 using Words = std::vector<std::string>;
 
-/// Returns the words that choose `app`: "bundle", "fat pack"; "" for the whole command.
-std::string path_of(const CLI::App& app) {
-  if (app.get_parent() == nullptr) return "";
-  const std::string before = path_of(*app.get_parent());
-  return before + (before.empty() ? "" : " ") + app.get_name();
-}
-
-/// Returns the subcommand that the arguments chose, as far as they did.
-const CLI::App& innermost(const CLI::App& app) {
+/// Returns the subcommand that the arguments chose; the whole command if that alone has words left over.
+const CLI::App& chosen_by_arguments(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
-  return parsed.empty() ? app : innermost(*parsed.front());
-}
-
-/// Returns the app that the arguments chose, or the one before it that has words left over.
-const CLI::App& with_extras(const CLI::App& command) {
-  const CLI::App* out = &command;
-  while (out->remaining().empty() && out->get_parent() != nullptr) out = out->get_parent();
-  return out->remaining().empty() ? command : *out;
+  if (parsed.empty() || (parsed.front()->remaining().empty() && !app.remaining().empty())) return app;
+  return *parsed.front();
 }
 
 Words long_names(const CLI::App& app) {
@@ -142,17 +129,10 @@ Error describe_extra(const CLI::App& command, const Words& words) {
 
 Error describe_within(const CLI::App& command, const CLI::ParseError& error) {
   if (const auto* const value = dynamic_cast<const WrongValue*>(&error)) return value->error;
-  const bool is_missing = is_a<CLI::RequiredError>(error);
-  // A slip in the name of an option or a subcommand leaves another one missing.
+  // A slip in the name of an option leaves another one missing.
   const Words left = command.remaining();
-  const Words names = subcommand_names(command);
-  const bool is_slip = std::ranges::any_of(left, is_option) || !names.empty();
-  if (!left.empty() && (is_a<CLI::ExtrasError>(error) || (is_missing && is_slip))) {
-    return describe_extra(command, left);
-  }
-  if (is_missing && !names.empty()) {
-    return wrong(text("expected a subcommand: {}", joined(names, ", ")));
-  }
+  const bool is_slip = is_a<CLI::RequiredError>(error) && std::ranges::any_of(left, is_option);
+  if (!left.empty() && (is_a<CLI::ExtrasError>(error) || is_slip)) return describe_extra(command, left);
   const bool is_count = is_a<CLI::ArgumentMismatch>(error);
   return wrong(is_count ? describe_count(command, error.what()) : error.what());
 }
@@ -162,19 +142,17 @@ Error describe_within(const CLI::App& command, const CLI::ParseError& error) {
 /// "--".
 std::string describe(const CLI::App& app, const CLI::ParseError& error, const Words& arguments,
                      const ChosenCommand& chosen) {
-  const CLI::App& command = with_extras(innermost(app));
-  const std::string path = path_of(command);
-  const std::string start = (path.empty() ? "etstream" : "etstream ") + path.substr(0, path.find(' '));
+  const CLI::App& command = chosen_by_arguments(app);
+  const std::string name = command.get_parent() == nullptr ? "" : " " + command.get_name();
   const bool is_misplaced = is_a<CLI::ExtrasError>(error) || is_a<CLI::RequiredError>(error);
   const bool runs_another = command.get_option_no_throw(kOtherCommand) != nullptr;
   if (runs_another && is_misplaced) {
     const std::string words = misplaced_command(command, arguments, chosen);
-    if (!words.empty()) return text("{}: {}", start, words);
+    if (!words.empty()) return text("etstream{}: {}", name, words);
   }
   Error found = describe_within(command, error);
-  const bool is_for_all = path.empty() || path == "help";
-  if (found.advice.empty()) found.advice = {"see etstream help", is_for_all ? "" : " " + path};
-  return text("{}: {}", start, full_message(found));
+  if (found.advice.empty()) found.advice = {"see etstream help", name == " help" ? "" : name};
+  return text("etstream{}: {}", name, full_message(found));
 }
 
 int run_command(int argc, char** argv) {

@@ -19,6 +19,7 @@
 #include "etstream/tensor_data.h"
 #include "etstream/write_files.h"
 #include "present/print.h"
+#include "present/reports.h"
 
 namespace etstream::cli {
 namespace {
@@ -160,10 +161,6 @@ Result<void> write_outputs(const std::vector<Output>& outputs, const CommonOptio
 
 bool outputs_have_appeared() { return have_appeared; }
 
-Result<void> write_output(const FilePlan& plan, const std::string& path, const CommonOptions& options) {
-  return write_outputs({{&plan, path}}, options);
-}
-
 void warn(const Finding& warning) {
   complain("warning: {}\n", one_line(full_message(warning, option_words)));
 }
@@ -196,23 +193,6 @@ std::vector<const Extent*> rows_of(const FilePlan& plan) {
   return rows;
 }
 
-Json plan_to_json(const Output& output) {
-  const FilePlan& plan = *output.plan;
-  Json extents = Json::list();
-  for (const Extent& extent : plan.extents) {
-    extents.push_back({{"offset", extent.offset},
-                       {"size", extent.size()},
-                       {"alignment", extent.alignment},
-                       {"label", plan.label(extent)},
-                       {"source", extent.source.name()}});
-  }
-  return {{"size", plan.size},
-          {"metadata_size", plan.metadata_size},
-          {"payload_size", plan.payload_size},
-          {"memory", planned_memory({output})},
-          {"extents", extents}};
-}
-
 void print_table(const Output& output) {
   const FilePlan& plan = *output.plan;
   const auto rows = rows_of(plan);
@@ -234,70 +214,64 @@ void print_table(const Output& output) {
       readable_size(planned_memory({output})));
 }
 
-void print_plan_json(const Output& output, const std::vector<Output>& tensor_data, const Output* params) {
-  Json report = plan_to_json(output);
-  Json files;
-  for (const Output& one : tensor_data) files.push_back(plan_to_json(one));
-  report.add("tensor_data", tensor_data.size() == 1 ? plan_to_json(tensor_data.front()) : files);
-  if (params != nullptr) report.add("params", params->path);
-  print_json(report);
+Json json_of(const Output& output) { return plan_to_json(*output.plan, planned_memory({output})); }
+
+/// Prints a table of the extents of the plan, the longest 40 of them; as JSON all. The files that are written
+/// with it follow in the same form, in JSON under "tensor_data", a list if there are several. Of one with
+/// words, such as params.json, there is a line, in JSON its path under "params". Errors: those of
+/// check_outputs(), once all is shown.
+Result<void> show_plan(const FilePlan& plan, const OutputOptions& options,
+                       const std::vector<Output>& outputs) {
+  std::vector<Output> beside = outputs;
+  std::erase_if(beside, [&](const Output& one) { return one.plan == &plan; });
+  const bool is_params = !beside.empty() && !beside.front().words.empty();
+  if (options.json) {
+    Json report = json_of({&plan, options.output});
+    Json files;
+    for (const Output& one : beside) files.push_back(json_of(one));
+    if (is_params) report.add("params", beside.front().path);
+    if (!is_params) report.add("tensor_data", beside.size() == 1 ? json_of(beside.front()) : files);
+    print_json(report);
+  } else {
+    print_table({&plan, options.output});
+    if (is_params) say("{}: {}\n", beside.front().path, beside.front().words);
+    for (std::size_t i = 0; i < beside.size() && !is_params; ++i) {
+      say("\nthe tensor data:\n");
+      print_table(beside[i]);
+    }
+  }
+  if (is_params && options.output.empty()) beside.clear();  // its path is that of no output
+  beside.push_back({&plan, options.output});
+  return check_outputs(beside, options);
 }
 
 }  // namespace
 
-void say_params(const Output& params) { say("{}: the shape of the model, from config.json\n", params.path); }
-
-Result<void> show_plan(const FilePlan& plan, const OutputOptions& options,
-                       const std::vector<Output>& tensor_data, const Output* params) {
-  const Output output = {&plan, options.output};
+Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options,
+                           const std::vector<Output>& outputs, const Json& more) {
+  if (options.dry_run) return show_plan(plan, options, outputs);
+  ETSTREAM_TRY(write_outputs(outputs, options));
   if (options.json) {
-    print_plan_json(output, tensor_data, params);
-  } else {
-    print_table(output);
-    for (const Output& one : tensor_data) {
-      say("\nthe tensor data:\n");
-      print_table(one);
-    }
-    if (params != nullptr) say_params(*params);
-  }
-  std::vector<Output> outputs = tensor_data;
-  if (params != nullptr && !options.output.empty()) outputs.push_back(*params);
-  outputs.push_back(output);
-  return check_outputs(outputs, options);
-}
-
-Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options, const Json& report,
-                           const std::string& words) {
-  if (options.dry_run) return show_plan(plan, options);
-  ETSTREAM_TRY(write_output(plan, options.output, options));
-  if (options.json) {
+    Json report = {{"output", options.output}, {"size", plan.size}};
+    report.update(more);
     print_json(report);
   } else {
-    say("{}: {}\n", options.output, words);
+    for (const Output& one : outputs) {
+      say("{}: {}\n", one.path, one.words.empty() ? readable_size(one.plan->size) : one.words);
+    }
   }
   return {};
+}
+
+Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options, const std::string& words,
+                           const Json& more) {
+  return show_or_write(plan, options, {{.plan = &plan, .path = options.output, .words = words}}, more);
 }
 
 Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options, const std::string& noun,
                            std::size_t count) {
-  return show_or_write(plan, options, {{"output", options.output}, {"size", plan.size}, {noun + "s", count}},
-                       text("{}, {}", counted(count, noun), readable_size(plan.size)));
-}
-
-Result<void> show_or_write(const FilePlan& program, std::vector<Output> weights, const OutputOptions& options,
-                           const Json& more) {
-  if (options.dry_run) return show_plan(program, options, weights);
-  // Weights come first: a program must not be there before its weights.
-  weights.push_back({&program, options.output});
-  ETSTREAM_TRY(write_outputs(weights, options));
-  if (options.json) {
-    Json report = {{"output", options.output}, {"size", program.size}};
-    report.update(more);
-    print_json(report);
-  } else {
-    for (const Output& one : weights) say("{}: {}\n", one.path, readable_size(one.plan->size));
-  }
-  return {};
+  return show_or_write(plan, options, text("{}, {}", counted(count, noun), readable_size(plan.size)),
+                       {{noun + "s", count}});
 }
 
 std::uint64_t TensorDataOutput::size() const {

@@ -24,11 +24,6 @@ namespace etstream::cli {
 /// Returns whether a path stands for standard output: "-", or whatever leads to where that goes.
 [[nodiscard]] bool is_standard_output(const std::string& path);
 
-/// Writes `plan` to `path`, with a progress bar, until it is done or interrupted. Refuses a file that the
-/// command has read, which is probably a slip, and a terminal unless the output is text.
-[[nodiscard]] Result<void> write_output(const FilePlan& plan, const std::string& path,
-                                        const CommonOptions& options);
-
 /// An output and its path.
 struct Output {
   const FilePlan* plan = nullptr;  // null where `write` is there
@@ -36,12 +31,14 @@ struct Output {
   bool is_text = false;  // which may go to a terminal
   /// Writes an output that has no plan, such as a folder, up to its commit.
   std::function<Result<std::unique_ptr<PendingOutput>>(const Progress&)> write = {};
+  std::string words = {};  // what is said of it, if that is not its size
 };
 
-/// Does the same for several outputs: all appear in the end, or none does. They come in this order, after
-/// outputs to streams. For a dry run, does what check_outputs() does. `folder`, if it does not exist, is made
-/// for them, and removed if they do not appear. An output on standard output is alone there: reports are left
-/// out from then on.
+/// Writes the outputs, with a progress bar, until they are done or interrupted: all appear in the end, or
+/// none does. They come in this order, after outputs to streams. Refuses a file that the command has read,
+/// which is probably a slip, and a terminal unless the output is text. For a dry run, does what
+/// check_outputs() does. `folder`, if it does not exist, is made for them, and removed if they do not appear.
+/// An output on standard output is alone there: reports are left out from then on.
 [[nodiscard]] Result<void> write_outputs(const std::vector<Output>& outputs, const CommonOptions& options,
                                          const std::string& folder = {});
 
@@ -59,7 +56,7 @@ struct Output {
 [[nodiscard]] Result<void> check_outputs(const std::vector<Output>& outputs, const CommonOptions& options,
                                          const std::string& folder = {});
 
-/// Opens a sink to `path`, or to standard output. See write_output; `is_text` may go to a terminal.
+/// Opens a sink to `path`, or to standard output. See write_outputs(); `is_text` may go to a terminal.
 [[nodiscard]] Result<std::unique_ptr<Sink>> open_output(const std::string& path,
                                                         const FileSinkOptions& options, bool is_text);
 
@@ -77,31 +74,18 @@ void print(const Findings& findings, std::size_t most = std::numeric_limits<std:
 /// Returns the options for writing files, with warnings on standard error of what their file system can't do.
 [[nodiscard]] FileSinkOptions file_options(bool sync);
 
-/// Prints a table of the extents on standard output, the longest 40 of them; as JSON all: {"size",
-/// "metadata_size", "payload_size", "memory", "extents": [{"offset", "size", "alignment", "label",
-/// "source"}]}, sizes in bytes. `tensor_data` are the files that are written with it. They follow in the same
-/// form, in JSON under "tensor_data", a list if there are several. `params` is a params.json that is written
-/// with it, unless null; it gets a line, in JSON its path under "params". Errors: those of check_outputs(),
-/// once all is shown.
-[[nodiscard]] Result<void> show_plan(const FilePlan& plan, const OutputOptions& options,
-                                     const std::vector<Output>& tensor_data = {},
-                                     const Output* params = nullptr);
-/// Says where a params.json is written, and what it holds.
-void say_params(const Output& params);
-
-/// Shows the plan, or writes it and says so: with --json prints `report`, otherwise the path and `words`.
-/// Errors: those of write_output().
+/// Shows the plan, or writes the outputs, of which it is one, and says so: the path and the words of each, or
+/// as JSON {"output", "size"} of the plan with the members of `more` behind them. Errors: those of
+/// write_outputs().
 [[nodiscard]] Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options,
-                                         const Json& report, const std::string& words);
+                                         const std::vector<Output>& outputs, const Json& more);
+/// Does the same for a file that comes alone.
+[[nodiscard]] Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options,
+                                         const std::string& words, const Json& more);
 /// Does the same for a file with `count` of what `noun` names ("tensor"): says how large it is and how many
 /// there are, as JSON {"output", "size", "tensors"}.
 [[nodiscard]] Result<void> show_or_write(const FilePlan& plan, const OutputOptions& options,
                                          const std::string& noun, std::size_t count);
-
-/// Does the same for a program and the files of weights that it runs with. As JSON, {"output", "size"} of the
-/// program have the members of `more` behind them.
-[[nodiscard]] Result<void> show_or_write(const FilePlan& program, std::vector<Output> weights,
-                                         const OutputOptions& options, const Json& more);
 
 /// Tensor data as one file, or as the shards that --split-max-size asks for.
 struct TensorDataOutput {

@@ -39,28 +39,16 @@ struct Stream {
   std::optional<ByteSource> file;  // where it is one
 };
 
-Error was_interrupted() { return {ErrorCode::kInterrupted, "interrupted before all was written"}; }
-
 Result<Stream> open_stream(const std::string& path) {
   if (path == "-") {
     const auto on_signal = []() -> Result<void> {
-      return interrupted() ? Result<void>(was_interrupted()) : Result<void>();
+      if (!interrupted()) return {};
+      return Error{ErrorCode::kInterrupted, "interrupted before all was written"};
     };
     return Stream{descriptor_reader(kStandardInput, "standard input", on_signal), "standard input", 0, {}};
   }
   ETSTREAM_ASSIGN(ByteSource file, ByteSource::raw_file(path));
   return Stream{source_reader(file), path, file.size(), file};
-}
-
-/// Returns `read` with a report of the bytes that it has given, which are added to `done`, after each call.
-ReadBytes reporting(ReadBytes read, std::uint64_t size, Progress progress, std::uint64_t& done) {
-  return [read = std::move(read), progress = std::move(progress), size,
-          &done](std::span<std::byte> out) -> Result<std::size_t> {
-    if (!progress(done, std::max(done, size))) return was_interrupted();
-    auto read_bytes = read(out);
-    if (read_bytes) done += *read_bytes;
-    return read_bytes;
-  };
 }
 
 /// Passes bytes on to another sink, and counts them.
@@ -102,7 +90,11 @@ Result<Sizes> recode(const Stream& stream, const std::string& path, const PackAr
   const auto write = [&](const Progress& progress) -> Result<std::unique_ptr<PendingOutput>> {
     ETSTREAM_ASSIGN(auto output, open_output(path, options, false));
     std::unique_ptr<Sink> sink = wrap(std::make_unique<CountingSink>(std::move(output), sizes.written));
-    ETSTREAM_TRY(fill(reporting(stream.read, stream.size, progress, sizes.read), *sink));
+    // The whole of a pipe is what has come so far.
+    const auto show = [&](std::uint64_t done, std::uint64_t size) {
+      return progress(done, std::max(done, size));
+    };
+    ETSTREAM_TRY(fill(reporting(stream.read, show, stream.size, sizes.read), *sink));
     return std::unique_ptr<PendingOutput>(std::move(sink));
   };
   ETSTREAM_TRY(write_outputs({{.path = path, .write = write}}, arguments));

@@ -54,16 +54,14 @@ Result<std::vector<DtypeRule>> dtype_rules(const std::vector<std::string>& given
 
 /// Warns of `subjects` for which `what` is true.
 void warn_of(const std::vector<std::string>& subjects, std::string_view noun, std::string_view what,
-             bool list_all, Findings& findings) {
+             bool list_all) {
   if (subjects.empty()) return;
   if (list_all || subjects.size() == 1) {
-    for (const std::string& subject : subjects) {
-      findings.warnings.push_back(text("{} {}: {}", noun, quote(subject), what));
-    }
+    for (const std::string& subject : subjects) warn(text("{} {}: {}", noun, quote(subject), what));
     return;
   }
-  findings.warnings.push_back(text("{}, such as {}: {}; --dry-run lists all", counted(subjects.size(), noun),
-                                   quote(subjects.front()), what));
+  warn(text("{}, such as {}: {}; --dry-run lists all", counted(subjects.size(), noun),
+            quote(subjects.front()), what));
 }
 
 /// Warns of rules that match no tensor and of tensors that no rule matches: with --dry-run of each, otherwise
@@ -74,10 +72,8 @@ Result<void> apply_rename_rules(const PtdArguments& arguments, Checkpoint& check
   RenameOptions options;
   if (arguments.head_dim != 0) options.head_dim = arguments.head_dim;
   ETSTREAM_ASSIGN(const RenameReport report, apply(rules, checkpoint, options));
-  Findings findings;
-  warn_of(report.unmatched_rules, "rule", "no tensor to apply to", arguments.dry_run, findings);
-  warn_of(report.left_over_keys, "tensor", "no rule applies, the name stays", arguments.dry_run, findings);
-  print(findings);
+  warn_of(report.unmatched_rules, "rule", "no tensor to apply to", arguments.dry_run);
+  warn_of(report.left_over_keys, "tensor", "no rule applies, the name stays", arguments.dry_run);
   return {};
 }
 
@@ -102,18 +98,14 @@ Result<FilePlan> plan_weights(Checkpoint checkpoint, const PtdArguments& argumen
 Result<std::optional<std::string>> params_of(const Checkpoint& checkpoint) {
   ETSTREAM_ASSIGN(const auto found, llama_parameters(checkpoint));
   if (!found) return std::optional<std::string>();
-  Findings findings;
   if (!found->json.empty()) {
-    warn_of(found->unknown, "member of config.json", "not known, params.json says nothing of it", true,
-            findings);
-    print(findings);
+    warn_of(found->unknown, "member of config.json", "not known, params.json says nothing of it", true);
     return std::optional(found->json);
   }
-  findings.warnings.emplace_back(
+  warn(
       text("config.json is of model_type {}, for which no params.json is written; "
            "export_llama takes one from executorch/examples/models",
            quote(found->model_type)));
-  print(findings);
   return std::optional<std::string>();
 }
 
@@ -126,17 +118,12 @@ Result<void> write_torch_file(const Checkpoint& checkpoint, const PtdArguments& 
   const auto bytes = std::as_bytes(std::span(*parameters));
   const FilePlan beside = plan_copy(ByteSource::owned({bytes.begin(), bytes.end()}), "params.json");
   const std::string path = arguments.output.substr(0, arguments.output.rfind('/') + 1) + "params.json";
-  const Output params = {&beside, path, true};
-  if (arguments.dry_run) return show_plan(plan, arguments, {}, &params);
-  ETSTREAM_TRY(write_outputs({{&plan, arguments.output}, params}, arguments));
   const std::size_t tensors = checkpoint.tensors.size();
-  if (arguments.json) {
-    print_json({{"output", arguments.output}, {"size", plan.size}, {"tensors", tensors}, {"params", path}});
-  } else {
-    say("{}: {}, {}\n", arguments.output, counted(tensors, "tensor"), readable_size(plan.size));
-    say_params(params);
-  }
-  return {};
+  const std::string words = text("{}, {}", counted(tensors, "tensor"), readable_size(plan.size));
+  return show_or_write(plan, arguments,
+                       {{.plan = &plan, .path = arguments.output, .words = words},
+                        {&beside, path, true, {}, "the shape of the model, from config.json"}},
+                       {{"tensors", tensors}, {"params", path}});
 }
 
 /// Writes several files, which all appear or none does.

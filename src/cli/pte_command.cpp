@@ -53,12 +53,15 @@ Result<std::deque<TensorDataFile>> open_weights(const PteArguments& arguments, P
 }
 
 Result<void> write_plan(const ProgramPlan& planned, const PteArguments& arguments) {
-  if (!planned.tensor_data) return show_or_write(planned.program, std::vector<Output>(), arguments, {});
+  const Output program = {&planned.program, arguments.output};
+  if (!planned.tensor_data) return show_or_write(planned.program, arguments, {program}, {});
   ETSTREAM_ASSIGN(
       const TensorDataOutput weights,
       plan_tensor_data_output(*planned.tensor_data, arguments.constants_to, arguments.split_max_size));
+  std::vector<Output> outputs = weights.outputs();
+  outputs.push_back(program);  // which must not be there before its weights
   return show_or_write(
-      planned.program, weights.outputs(), arguments,
+      planned.program, arguments, outputs,
       {{"tensor_data", Json{{"output", arguments.constants_to},
                             {"size", weights.size()},
                             {"shards", weights.is_split ? shards_to_json(weights) : Json()}}}});

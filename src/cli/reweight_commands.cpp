@@ -86,8 +86,9 @@ Result<void> reweight_command(const ReweightArguments& arguments) {
     outputs.push_back({&planned.weights[i], path});
     report.push_back({{"output", path}, {"size", planned.weights[i].size}});
   }
+  outputs.push_back({&planned.program, arguments.output});  // which must not be there before its weights
   ETSTREAM_TRY(show_or_write(
-      planned.program, outputs, arguments,
+      planned.program, arguments, outputs,
       {{"payloads", planned.replaced}, {"kept", unless_empty(planned.kept)}, {"weights", report}}));
   if (arguments.json || arguments.dry_run) return {};
   for (const std::string& kept : planned.kept) say("kept as it was: {}\n", printable(kept));

@@ -56,23 +56,6 @@ Result<NamedFile> named_file(const std::string& given) {
   return NamedFile{std::filesystem::path(unpacked_name(given)).stem().string(), path, path.filename()};
 }
 
-Result<std::vector<NamedFile>> named_files(const ShareArguments& arguments) {
-  std::vector<NamedFile> out;
-  for (const std::string& given : arguments.files) {
-    ETSTREAM_ASSIGN(out.emplace_back(), named_file(given));
-  }
-  return out;
-}
-
-Result<std::vector<SharingInput>> open_inputs(const std::vector<NamedFile>& files) {
-  std::vector<SharingInput> inputs;
-  for (const NamedFile& file : files) {
-    ETSTREAM_ASSIGN(ByteSource program, ByteSource::file(file.path.string()));
-    inputs.push_back({file.name, std::move(program)});
-  }
-  return inputs;
-}
-
 /// Returns the outputs, weights first: a program must not be there before its weights.
 std::vector<Output> outputs_of(const SharingPlan& planned, const TensorDataOutput& weights,
                                const ShareArguments& arguments, const std::vector<NamedFile>& files) {
@@ -99,25 +82,29 @@ Result<void> write_files(const SharingPlan& planned, const TensorDataOutput& wei
 
 void print_report(const SharingPlan& planned, const TensorDataOutput& weights,
                   const std::vector<SharingInput>& inputs, bool json) {
-  std::vector<SharingProgram> before;
-  before.reserve(inputs.size());
-  for (const SharingInput& input : inputs) before.push_back({input.name, input.program.size()});
   if (!json) {
-    print_sharing(before, planned.files);
+    print_sharing(inputs, planned.files);
     if (planned.container) say("\nthe fat container: {} bytes\n", planned.container->size);
     if (weights.is_split) say("\n");
     if (weights.is_split) print_shards(weights);
     return;
   }
-  Json report = sharing_to_json(before, planned.files);
+  Json report = sharing_to_json(inputs, planned.files);
   if (weights.is_split) report.add("shards", shards_to_json(weights));
   if (planned.container) report.add("fat", {{"size", planned.container->size}});
   print_json(report);
 }
 
 Result<void> share_command(const ShareArguments& arguments) {
-  ETSTREAM_ASSIGN(const auto files, named_files(arguments));
-  ETSTREAM_ASSIGN(const auto inputs, open_inputs(files));
+  std::vector<NamedFile> files;
+  std::vector<SharingInput> inputs;
+  for (const std::string& given : arguments.files) {
+    ETSTREAM_ASSIGN(files.emplace_back(), named_file(given));
+  }
+  for (const NamedFile& file : files) {
+    ETSTREAM_ASSIGN(ByteSource program, ByteSource::file(file.path.string()));
+    inputs.push_back({file.name, std::move(program)});
+  }
   const SharingOptions options{.least_size = arguments.least_size,
                                .into_container = !arguments.container.empty(),
                                .container_alignment = arguments.alignment};

@@ -57,8 +57,7 @@ Result<void> verify_command(const VerifyArguments& arguments) {
                    {"tensor_data", unless_empty(findings.weights)},
                    {"external_keys", external_keys}});
     if (external_keys) {
-      report.update({{"unknown_operators", findings.unknown_operators},
-                     {"unknown_operator_names", findings.unknown_operator_names}});
+      report.update(ETSTREAM_MEMBERS(findings.unknown_operators, findings.unknown_operator_names));
     }
     if (arguments.run) report.add("runs", runs_to_json(findings.runs));
     print_json(report);

@@ -3,71 +3,57 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 namespace etstream::cli {
 
-std::string_view option_words(AdviceTerm term) {
-  switch (term) {
-    case AdviceTerm::kAllowOpaque:
-      return "--opaque";
-    case AdviceTerm::kBase:
-      return "--base to etstream unpack";
-    case AdviceTerm::kBundleTestCases:
-      return "etstream bundle MODEL --cases CASES.json -o OUT.bpte takes them";
-    case AdviceTerm::kCheckBundle:
-      return "etstream bundle";
-    case AdviceTerm::kChooseOtherPython:
-      return "choose another one with --python";
-    case AdviceTerm::kConstantTensorAlignment:
-      return "--constant-tensor-alignment";
-    case AdviceTerm::kDelegateAlignment:
-      return "--delegate-alignment";
-    case AdviceTerm::kDelegatesInSegments:
-      return "have the data of delegates in segments, which may be of any size (--delegates segments)";
-    case AdviceTerm::kExtractConstants:
-      return "etstream pte";
-    case AdviceTerm::kGiveFileInFolder:
-      return "give a file in it: a folder is taken only for a checkpoint";
-    case AdviceTerm::kHeadDim:
-      return "--head-dim";
-    case AdviceTerm::kJoinTensorData:
-      return "join them first: etstream ptd WEIGHTS.ptd... -o ALL.ptd";
-    case AdviceTerm::kKeepPayload:
-      return "--keep";
-    case AdviceTerm::kMaxDisk:
-      return "--max-disk";
-    case AdviceTerm::kMoveConstantsOut:
-      return "etstream pte --constants-to WEIGHTS.ptd";
-    case AdviceTerm::kNoIdentifier:
-      return "--raw-binary";
-    case AdviceTerm::kNoSync:
-      return "--no-sync";
-    case AdviceTerm::kPartial:
-      return "--partial";
-    case AdviceTerm::kRaiseLimit:
-      return "raise the limit, or give --optional to run without";
-    case AdviceTerm::kReadAsCheckpoint:
-      return "etstream ptd reads it as a checkpoint";
-    case AdviceTerm::kSegmentsFrom:
-      return "--segments-from";
-    case AdviceTerm::kStrictAlignment:
-      return "etstream pte --strict-alignment";
-    case AdviceTerm::kTakeApart:
-      return "etstream extract takes it apart";
-    case AdviceTerm::kTakePayloadOut:
-      return "etstream fat extract takes payloads out of it";
-    case AdviceTerm::kTakeProgramOut:
-      return "etstream extract BUNDLE program takes the program out of a bundle";
-    case AdviceTerm::kVerify:
-      return "etstream verify";
-    case AdviceTerm::kWriteProgram:
-      return "etstream pte writes a program from it";
-    case AdviceTerm::kWriteToDescriptor:
-      return "write to standard output (-o - >FILE)";
-  }
-  return "";
-}
+namespace {
+
+struct WordsOfTerm {
+  AdviceTerm term;
+  std::string_view words;
+};
+constexpr WordsOfTerm kOptionWords[] = {
+    {AdviceTerm::kAllowOpaque, "--opaque"},
+    {AdviceTerm::kBase, "--base to etstream unpack"},
+    {AdviceTerm::kBundleTestCases, "etstream bundle MODEL --cases CASES.json -o OUT.bpte takes them"},
+    {AdviceTerm::kCheckBundle, "etstream bundle"},
+    {AdviceTerm::kChooseOtherPython, "choose another one with --python"},
+    {AdviceTerm::kConstantTensorAlignment, "--constant-tensor-alignment"},
+    {AdviceTerm::kDelegateAlignment, "--delegate-alignment"},
+    {AdviceTerm::kDelegatesInSegments,
+     "have the data of delegates in segments, which may be of any size (--delegates segments)"},
+    {AdviceTerm::kExtractConstants, "etstream pte"},
+    {AdviceTerm::kGiveFileInFolder, "give a file in it: a folder is taken only for a checkpoint"},
+    {AdviceTerm::kHeadDim, "--head-dim"},
+    {AdviceTerm::kJoinTensorData, "join them first: etstream ptd WEIGHTS.ptd... -o ALL.ptd"},
+    {AdviceTerm::kKeepPayload, "--keep"},
+    {AdviceTerm::kMaxDisk, "--max-disk"},
+    {AdviceTerm::kMoveConstantsOut, "etstream pte --constants-to WEIGHTS.ptd"},
+    {AdviceTerm::kNoIdentifier, "--raw-binary"},
+    {AdviceTerm::kNoSync, "--no-sync"},
+    {AdviceTerm::kPartial, "--partial"},
+    {AdviceTerm::kRaiseLimit, "raise the limit, or give --optional to run without"},
+    {AdviceTerm::kReadAsCheckpoint, "etstream ptd reads it as a checkpoint"},
+    {AdviceTerm::kSegmentsFrom, "--segments-from"},
+    {AdviceTerm::kStrictAlignment, "etstream pte --strict-alignment"},
+    {AdviceTerm::kTakeApart, "etstream extract takes it apart"},
+    {AdviceTerm::kTakePayloadOut, "etstream extract takes payloads out of it"},
+    {AdviceTerm::kTakeProgramOut, "etstream extract BUNDLE program takes the program out of a bundle"},
+    {AdviceTerm::kVerify, "etstream verify"},
+    {AdviceTerm::kWriteProgram, "etstream pte writes a program from it"},
+    {AdviceTerm::kWriteToDescriptor, "write to standard output (-o - >FILE)"},
+};
+static_assert(std::ranges::all_of(kOptionWords,
+                                  [](const WordsOfTerm& each) {
+                                    return static_cast<std::ptrdiff_t>(each.term) == &each - kOptionWords;
+                                  }) &&
+              std::size(kOptionWords) == static_cast<std::size_t>(AdviceTerm::kWriteToDescriptor) + 1);
+
+}  // namespace
+
+std::string_view option_words(AdviceTerm term) { return kOptionWords[static_cast<std::size_t>(term)].words; }
 
 namespace {
 

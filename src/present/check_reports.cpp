@@ -3,6 +3,7 @@
 // The reports of checks and comparisons: findings, runs of methods, differences of files.
 #include <complex>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <variant>
 
@@ -30,10 +31,9 @@ Json number_to_json(const Number& number) {
 
 Json mismatch_to_json(const Comparison& comparison, const std::optional<Mismatch>& mismatch) {
   if (!mismatch) return {};
-  return {{"index", mismatch->index},
-          {"place", place_of(comparison, mismatch->index)},
-          {"expected", number_to_json(mismatch->expected)},
-          {"actual", number_to_json(mismatch->actual)}};
+  const std::vector<std::int64_t> place = place_of(comparison, mismatch->index);
+  return ETSTREAM_MEMBERS(mismatch->index, place, number_to_json(mismatch->expected),
+                          number_to_json(mismatch->actual));
 }
 
 Json output_to_json(const OutputRun& output, std::size_t index) {
@@ -49,11 +49,11 @@ Json output_to_json(const OutputRun& output, std::size_t index) {
   const auto place = [&](double error, std::uint64_t index_of) {
     return error > 0 ? Json(place_of(found, index_of)) : Json();
   };
-  out.update(ETSTREAM_MEMBERS(found.elements, found.equal, found.mismatches, found.not_finite));
-  out.update({{"largest_absolute_error", number_or_text(found.largest_absolute_error)},
-              {"largest_relative_error", number_or_text(found.largest_relative_error)},
-              {"mean_absolute_error", number_or_text(found.mean_absolute_error)},
-              {"largest_absolute_place", place(found.largest_absolute_error, found.largest_absolute_index)},
+  out.update(ETSTREAM_MEMBERS(found.elements, found.equal, found.mismatches, found.not_finite,
+                              number_or_text(found.largest_absolute_error),
+                              number_or_text(found.largest_relative_error),
+                              number_or_text(found.mean_absolute_error)));
+  out.update({{"largest_absolute_place", place(found.largest_absolute_error, found.largest_absolute_index)},
               {"largest_relative_place", place(found.largest_relative_error, found.largest_relative_index)},
               {"first", mismatch_to_json(found, found.first)},
               {"worst", mismatch_to_json(found, found.worst)}});
@@ -66,17 +66,11 @@ Json output_to_json(const OutputRun& output, std::size_t index) {
 static void to_json(Json& out, const MethodRun& run) {
   Json outputs;
   for (std::size_t i = 0; i < run.outputs.size(); ++i) outputs.push_back(output_to_json(run.outputs[i], i));
-  out = {{"method", run.method},
-         {"inputs", run.inputs},
-         {"end", name_of(run.end)},
-         {"message", summary(run)},
-         {"reason", unless_empty(run.reason)},
-         {"error", unless_empty(run.error)},
-         {"error_name", unless_empty(executorch_error_name(run.error))},
-         {"signal", unless_empty(run.signal)},
-         {"instruction", run.instruction},
-         {"callee", unless_empty(run.callee)},
-         {"outputs", outputs}};
+  const std::string message = summary(run);
+  const std::string_view error_name = executorch_error_name(run.error);
+  out = ETSTREAM_MEMBERS(run.method, run.inputs, name_of(run.end), message, unless_empty(run.reason),
+                         unless_empty(run.error), unless_empty(error_name), unless_empty(run.signal),
+                         run.instruction, unless_empty(run.callee), outputs);
 }
 
 static void to_json(Json& out, const DiffEntry& one) {
@@ -119,12 +113,8 @@ void ignore_layout(FileDiff& found) {
 }
 
 Json differences_to_json(const std::string& a, const std::string& b, const FileDiff& found) {
-  return {{"a", a},
-          {"b", b},
-          {"same_bytes", found.same_bytes},
-          {"same_content", found.same_content},
-          {"same_within_tolerance", found.same_within_tolerance},
-          {"differences", found.differences}};
+  return ETSTREAM_MEMBERS(a, b, found.same_bytes, found.same_content, found.same_within_tolerance,
+                          found.differences);
 }
 
 }  // namespace etstream

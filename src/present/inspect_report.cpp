@@ -19,18 +19,14 @@ namespace etstream {
 
 // These functions turn the items of lists into JSON. Json finds them by their arguments, so they are
 // in no namespace of their own.
-static void to_json(Json& out, const FilePart& part) {
-  out = {{"path", part.path}, {"what", part.what},           {"offset", part.offset},
-         {"size", part.size}, {"alignment", part.alignment}, {"others", unless_empty(part.others)}};
-}
+ETSTREAM_TO_JSON(FilePart, part, part.path, part.what, part.offset, part.size, part.alignment,
+                 unless_empty(part.others));
 
 static void to_json(Json& out, const InspectedFile& file) {
   out = {{"file", file.path}, {"size", file.size}, {"tensors", file.tensors}};
 }
 
-static void to_json(Json& out, const MethodInfo& method) {
-  out = {{"name", method.name}, {"inputs", described(method.inputs)}, {"outputs", described(method.outputs)}};
-}
+ETSTREAM_TO_JSON(MethodInfo, method, method.name, described(method.inputs), described(method.outputs));
 
 static void to_json(Json& out, const BundledProgramFile::Suite& suite) {
   out = {{"method", suite.method_name}, {"test_cases", suite.test_cases}};
@@ -39,88 +35,58 @@ static void to_json(Json& out, const BundledProgramFile::Suite& suite) {
 static void to_json(Json& out, const NamedTensorData& entry) {
   out = {{"key", entry.key}};
   if (entry.layout) {
-    out.update({{"dtype", name_of(entry.layout->scalar_type)},
-                {"sizes", entry.layout->sizes},
-                {"dim_order", entry.layout->dim_order}});
+    out.add("dtype", name_of(entry.layout->scalar_type));
+    out.update(ETSTREAM_MEMBERS(entry.layout->sizes, entry.layout->dim_order));
   }
-  out.update({{"segment", entry.segment}, {"offset", entry.offset}, {"size", entry.data.size()}});
+  out.update(ETSTREAM_MEMBERS(entry.segment, entry.offset, entry.data.size()));
 }
 
-static void to_json(Json& out, const NamedDataInfo& info) {
-  out = {{"key", info.key},
-         {"path", unless_empty(info.path)},
-         {"name", unless_empty(info.name)},
-         {"offset", info.offset},
-         {"size", info.size},
-         {"asked_by", info.asked_by}};
-}
+ETSTREAM_TO_JSON(NamedDataInfo, info, info.key, unless_empty(info.path), unless_empty(info.name), info.offset,
+                 info.size, info.asked_by);
 
 static void to_json(Json& out, const PayloadFact& fact) {
   out = {{"name", fact.name}};
   std::visit([&](const auto& value) { out.add("value", value); }, fact.value);
 }
 
-static void to_json(Json& out, const InspectedPayload& payload) {
-  out = {{"path", payload.path},
-         {"method", payload.method},
-         {"delegate", payload.delegate},
-         {"backend", payload.backend},
-         {"size", payload.data.size()}};
-  if (payload.format.empty()) return;
+ETSTREAM_TO_JSON(PayloadPart, part, part.name, part.offset, part.size, unless_empty(part.key));
+
+Json payload_to_json(const InspectedPayload& payload) {
+  Json out =
+      ETSTREAM_MEMBERS(payload.path, payload.method, payload.delegate, payload.backend, payload.data.size());
+  if (payload.format.empty()) return out;
   Json parts = Json::list();
   for (std::size_t i = 0; i < payload.parts.size(); ++i) {
-    const PayloadPart& part = payload.parts[i];
-    parts.push_back({{"path", payload.part_paths[i]},
-                     {"name", part.name},
-                     {"offset", part.offset},
-                     {"size", part.size},
-                     {"key", unless_empty(part.key)}});
+    Json one = {{"path", payload.part_paths[i]}};
+    one.update(payload.parts[i]);
+    parts.push_back(one);
   }
-  out.update(
-      {{"format", payload.format}, {"keys", payload.keys}, {"parts", parts}, {"facts", payload.facts}});
+  out.update(ETSTREAM_MEMBERS(payload.format, payload.keys, parts, payload.facts));
+  return out;
 }
 
-static void to_json(Json& out, const ProgramBytes::Segment& segment) {
-  out = {
-      {"use", segment.use}, {"offset", segment.offset}, {"size", segment.size}, {"padding", segment.padding}};
-}
+static void to_json(Json& out, const InspectedPayload& payload) { out = payload_to_json(payload); }
 
-static void to_json(Json& out, const InspectedMethod::Operator& called) {
-  out = {{"name", called.name}, {"calls", called.calls}};
-}
+ETSTREAM_TO_JSON(ProgramBytes::Segment, segment, segment.use, segment.offset, segment.size, segment.padding);
 
-static void to_json(Json& out, const InspectedMethod::Delegate& delegate) {
-  out = {{"path", delegate.path},        {"backend", delegate.backend},
-         {"size", delegate.data.size()}, {"in_segment", delegate.in_segment},
-         {"index", delegate.index},      {"calls", delegate.calls}};
-}
+ETSTREAM_TO_JSON(InspectedMethod::Operator, called, called.name, called.calls);
+
+ETSTREAM_TO_JSON(InspectedMethod::Delegate, delegate, delegate.path, delegate.backend, delegate.data.size(),
+                 delegate.in_segment, delegate.index, delegate.calls);
 
 static void to_json(Json& out, const InspectedMethod::Tensor& tensor) {
-  out = {{"value", tensor.value},         {"name", tensor.name},
-         {"type", describe(tensor.info)}, {"storage", name_of(tensor.storage)},
-         {"size", tensor.size},           {"data_index", tensor.data_index},
-         {"memory_id", tensor.memory_id}, {"memory_offset", tensor.memory_offset}};
+  const std::string type = describe(tensor.info);
+  out = ETSTREAM_MEMBERS(tensor.value, tensor.name, type, name_of(tensor.storage), tensor.size,
+                         tensor.data_index, tensor.memory_id, tensor.memory_offset);
 }
 
-static void to_json(Json& out, const InspectedMethod::Memory& memory) {
-  out = {{"id", memory.id},
-         {"size", memory.size},
-         {"tensors", memory.tensors},
-         {"tensor_bytes", memory.tensor_bytes}};
-}
+ETSTREAM_TO_JSON(InspectedMethod::Memory, memory, memory.id, memory.size, memory.tensors,
+                 memory.tensor_bytes);
 
-static void to_json(Json& out, const ProgramBytes& program) {
-  out = {{"flatbuffer_size", program.flatbuffer_size},
-         {"padding", program.padding},
-         {"constants", program.constants},
-         {"constant_bytes", program.constant_bytes},
-         {"segments", program.segments}};
-}
+ETSTREAM_TO_JSON(ProgramBytes, program, program.flatbuffer_size, program.padding, program.constants,
+                 program.constant_bytes, program.segments);
 
-static void to_json(Json& out, const Duplicates& group) {
-  out = {
-      {"size", group.size}, {"wasted", group.wasted()}, {"paths", group.paths}, {"offsets", group.offsets}};
-}
+ETSTREAM_TO_JSON(Duplicates, group, group.size, group.wasted(), group.paths, group.offsets);
 
 /// Turns a content into the page's form, [kind, parent, offset, size, path, detail, others, name], without
 /// empty parts at the end: a file may have a hundred thousand contents.
@@ -135,11 +101,20 @@ static void to_json(Json& out, const FileContent& each) {
 
 static void to_json(Json& out, const CodedSizes::One& one) { out = Json::list(one.content, one.size); }
 
-static void to_json(Json& out, const CodedSizes& coded) {
-  out = {{"looked_at", coded.looked_at},
-         {"saved", coded.saved},
-         {"bytes_read", coded.bytes_read},
-         {"contents", coded.contents}};
+ETSTREAM_TO_JSON(CodedSizes, coded, coded.looked_at, coded.saved, coded.bytes_read, coded.contents);
+
+Json plan_to_json(const FilePlan& plan, std::uint64_t memory) {
+  Json extents = Json::list();
+  for (const Extent& extent : plan.extents) {
+    extents.push_back({{"offset", extent.offset},
+                       {"size", extent.size()},
+                       {"alignment", extent.alignment},
+                       {"label", plan.label(extent)},
+                       {"source", extent.source.name()}});
+  }
+  Json out = ETSTREAM_MEMBERS(plan.size, plan.metadata_size, plan.payload_size);
+  out.update({{"memory", memory}, {"extents", extents}});
+  return out;
 }
 
 std::vector<std::string> described(const std::vector<ValueInfo>& values) {
@@ -157,31 +132,22 @@ Json inspection_to_json(const std::string& file, const FileInspection& found, bo
     if (!found.files.empty()) one.add("file", part.file);
     parts.push_back(one);
   }
-  Json out = {{"file", file},
-              {"format", name_of(found.format)},
-              {"size", found.size},
-              {"version", found.version},
-              {"metadata_size", found.metadata_size},
-              {"bytes_read", found.bytes_read},
-              {"parts", parts},
-              {"methods", std::vector<MethodInfo>(found.methods.begin(), found.methods.end())},
-              {"suites", found.suites},
-              {"memory_alignment", found.memory_alignment},
-              {"files", unless_empty(found.files)}};
+  const std::vector<MethodInfo> methods(found.methods.begin(), found.methods.end());
+  Json out = ETSTREAM_MEMBERS(file, name_of(found.format), found.size, found.version, found.metadata_size,
+                              found.bytes_read, parts, methods, found.suites, found.memory_alignment,
+                              unless_empty(found.files));
   if (const auto& update = found.update) {
-    out.add("update", {{"base_size", update->base_size},
-                       {"base_hash", hex(update->base_hash)},
-                       {"original_size", update->original_size},
-                       {"original_hash", hex(update->content_hash)},
-                       {"changed_size", update->changed_size}});
+    const std::string original_hash = hex(update->content_hash);
+    out.add("update", ETSTREAM_MEMBERS(update->base_size, hex(update->base_hash), update->original_size,
+                                       original_hash, update->changed_size));
   }
-  out.add("notes", unless_empty(full_messages(found.notes, words)));
-  out.add("payloads", unless_empty(found.payloads));
+  const std::vector<std::string> notes = full_messages(found.notes, words);
+  out.update(ETSTREAM_MEMBERS(unless_empty(notes), unless_empty(found.payloads)));
   Json metadata;
   for (const auto& [key, value] : found.metadata) metadata.push_back({{"key", key}, {"value", value}});
   out.add("metadata", metadata);
   if (found.program) {
-    Json methods = Json::list();
+    Json summaries = Json::list();
     for (const InspectedMethod& method : found.methods) {
       Json tensors = Json::list();
       for (const InspectedMethod::Tensor& tensor : method.tensors) {
@@ -189,15 +155,11 @@ Json inspection_to_json(const std::string& file, const FileInspection& found, bo
         one.add("path", unless_empty(piece_path(found, tensor)));
         tensors.push_back(one);
       }
-      methods.push_back({{"name", method.name},
-                         {"instructions", method.instructions},
-                         {"operators", method.operators},
-                         {"delegates", method.delegates},
-                         {"tensors", tensors},
-                         {"memories", method.memories}});
+      summaries.push_back(ETSTREAM_MEMBERS(method.name, method.instructions, method.operators,
+                                           method.delegates, tensors, method.memories));
     }
     Json program = *found.program;
-    program.add("methods", methods);
+    program.add("methods", summaries);
     out.add("program", program);
   }
   Json named_data;

@@ -35,8 +35,8 @@ Json Json::members(std::string_view names, std::initializer_list<Json> values) {
   for (const Json& value : values) {
     const std::size_t end = std::min(names.find(','), names.size());
     std::string_view name = names.substr(0, end);
-    if (name.ends_with("()")) name.remove_suffix(2);
-    out.add(name.substr(name.find_last_of(" .>") + 1), value);
+    name = name.substr(0, name.find_last_not_of("()") + 1);
+    out.add(name.substr(name.find_last_of(" .>(") + 1), value);
     names.remove_prefix(std::min(end + 1, names.size()));
   }
   return out;

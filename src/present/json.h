@@ -2,7 +2,7 @@
 //
 // The value of a report: JSON as its text, which is put together as a report is described:
 //
-//   static void to_json(Json& out, const FilePart& part) { out = ETSTREAM_MEMBERS(part.name, part.size); }
+//   ETSTREAM_TO_JSON(FilePart, part, part.name, part.size);
 //
 //   Json report = {{"file", path}, {"parts", found.parts}, {"alignment", found.alignment}};
 //   if (is_split) report.add("shards", shards);
@@ -55,7 +55,8 @@ class Json {
     (out.push_back(values), ...);
     return out;
   }
-  /// Makes an object of values by the last word of each name in a list: "part.name, part.data.size()".
+  /// Makes an object of values by the last word of each in a list: "part.name, part.data.size(),
+  /// hex(part.hash)".
   [[nodiscard]] static Json members(std::string_view names, std::initializer_list<Json> values);
   /// Takes the text of a value as it is.
   [[nodiscard]] static Json of_text(std::string_view text) {
@@ -90,6 +91,11 @@ struct Json::Member {
 /// Makes an object of members of structs under their own names: {{"name", part.name}, {"size", part.size}} of
 /// (part.name, part.size).
 #define ETSTREAM_MEMBERS(...) ::etstream::Json::members(#__VA_ARGS__, {__VA_ARGS__})
+
+/// Defines to_json() for a struct, called `item` in the list of its members.
+#define ETSTREAM_TO_JSON(Type, item, ...)                                                   \
+  static void to_json(Json& out, const Type& item) { out = ETSTREAM_MEMBERS(__VA_ARGS__); } \
+  static_assert(true)
 
 /// Returns a value, or nothing for 0, an empty text or an empty list.
 template <class T>

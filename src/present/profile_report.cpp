@@ -16,38 +16,26 @@
 namespace etstream {
 
 // Json finds these by their arguments, so they are in no namespace of their own.
-static void to_json(Json& out, const PeakMemory& peak) {
-  out = ETSTREAM_MEMBERS(peak.resident, peak.anonymous, peak.file);
-}
+ETSTREAM_TO_JSON(PeakMemory, peak, peak.resident, peak.anonymous, peak.file);
 
-static void to_json(Json& out, const PhaseProfile& phase) {
-  out = ETSTREAM_MEMBERS(phase.name, phase.process, phase.depth, phase.start, phase.seconds,
-                         phase.cpu_seconds, phase.anonymous_before, phase.peak, phase.with_descendants,
-                         phase.read, phase.written, phase.ended);
-}
+ETSTREAM_TO_JSON(PhaseProfile, phase, phase.name, phase.process, phase.depth, phase.start, phase.seconds,
+                 phase.cpu_seconds, phase.anonymous_before, phase.peak, phase.with_descendants, phase.read,
+                 phase.written, phase.ended);
 
-static void to_json(Json& out, const ProcessProfile& process) {
-  out = ETSTREAM_MEMBERS(process.process, process.parent, process.command, process.start, process.seconds,
-                         process.cpu_seconds, process.peak, process.last_anonymous, process.read,
-                         process.written);
-}
+ETSTREAM_TO_JSON(ProcessProfile, process, process.process, process.parent, process.command, process.start,
+                 process.seconds, process.cpu_seconds, process.peak, process.last_anonymous, process.read,
+                 process.written);
 
-static void to_json(Json& out, const ProfileJump::Caller& caller) {
-  out = ETSTREAM_MEMBERS(caller.function, caller.file, caller.line);
-}
+ETSTREAM_TO_JSON(ProfileJump::Caller, caller, caller.function, caller.file, caller.line);
 
-static void to_json(Json& out, const ProfileJump& jump) {
-  out = ETSTREAM_MEMBERS(jump.process, jump.phase, jump.begin, jump.time, jump.anonymous, jump.by,
-                         jump.callers);
-}
+ETSTREAM_TO_JSON(ProfileJump, jump, jump.process, jump.phase, jump.begin, jump.time, jump.anonymous, jump.by,
+                 jump.callers);
 
-static void to_json(Json& out, const ProfileLine& line) {
-  out = ETSTREAM_MEMBERS(line.caller.function, line.caller.file, line.caller.line, line.by, line.jumps);
-}
+ETSTREAM_TO_JSON(ProfileLine, line, line.caller.function, line.caller.file, line.caller.line, line.by,
+                 line.jumps);
 
-static void to_json(Json& out, const ProfileBlocks& blocks) {
-  out = ETSTREAM_MEMBERS(blocks.process, blocks.callers, blocks.size, blocks.blocks, blocks.repeated);
-}
+ETSTREAM_TO_JSON(ProfileBlocks, blocks, blocks.process, blocks.callers, blocks.size, blocks.blocks,
+                 blocks.repeated);
 
 /// Returns the samples as a list for each of their members.
 static Json columns_of(const std::vector<ProfileSample>& samples) {

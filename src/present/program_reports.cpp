@@ -19,14 +19,10 @@ namespace etstream {
 
 // These functions turn the items of lists into JSON. Json finds them by their arguments, so they are
 // in no namespace of their own.
-static void to_json(Json& out, const AllocatorBudget& budget) {
-  out = ETSTREAM_MEMBERS(budget.method_allocator(), budget.values, budget.tensors, budget.lists,
-                         budget.delegates, budget.backends, budget.calls, budget.load_temp);
-}
+ETSTREAM_TO_JSON(AllocatorBudget, budget, budget.method_allocator(), budget.values, budget.tensors,
+                 budget.lists, budget.delegates, budget.backends, budget.calls, budget.load_temp);
 
-static void to_json(Json& out, const MethodBudget::Planned& planned) {
-  out = ETSTREAM_MEMBERS(planned.id, planned.size, planned.used);
-}
+ETSTREAM_TO_JSON(MethodBudget::Planned, planned, planned.id, planned.size, planned.used);
 
 static void to_json(Json& out, const MethodBudget::Delegate& delegate) {
   out = ETSTREAM_MEMBERS(delegate.backend, delegate.size, delegate.in_segment, delegate.is_known);
@@ -35,28 +31,19 @@ static void to_json(Json& out, const MethodBudget::Delegate& delegate) {
   out.update({{"commands", commands}, {"weights", weights}, {"scratch", scratch}});
 }
 
-static void to_json(Json& out, const MethodBudget::Ends& ends) {
-  out = ETSTREAM_MEMBERS(ends.count, ends.size, ends.provided);
-}
+ETSTREAM_TO_JSON(MethodBudget::Ends, ends, ends.count, ends.size, ends.provided);
 
-static void to_json(Json& out, const MethodBudget& method) {
-  out = ETSTREAM_MEMBERS(method.name, method.bits_64, method.bits_32, method.run_temp, method.kernel_calls,
-                         method.planned, method.delegates, method.inputs, method.outputs);
-}
+ETSTREAM_TO_JSON(MethodBudget, method, method.name, method.bits_64, method.bits_32, method.run_temp,
+                 method.kernel_calls, method.planned, method.delegates, method.inputs, method.outputs);
 
-static void to_json(Json& out, const CaseBudget& cases) {
-  out = ETSTREAM_MEMBERS(cases.method, cases.test_cases, cases.inputs, cases.expected_outputs);
-}
+ETSTREAM_TO_JSON(CaseBudget, cases, cases.method, cases.test_cases, cases.inputs, cases.expected_outputs);
 
 Json budget_to_json(const std::string& file, const MemoryBudget& budget) {
-  return {{"file", file},
-          {"size", budget.file_size},
-          {"alignment", budget.file_alignment},
-          {"flatbuffer_size", budget.flatbuffer_size},
-          {"constants_size", budget.constants_size},
-          {"external_keys", budget.external_keys},
-          {"methods", budget.methods},
-          {"suites", budget.cases}};
+  Json out = {{"file", file}, {"size", budget.file_size}, {"alignment", budget.file_alignment}};
+  out.update(
+      ETSTREAM_MEMBERS(budget.flatbuffer_size, budget.constants_size, budget.external_keys, budget.methods));
+  out.add("suites", budget.cases);
+  return out;
 }
 
 namespace {
@@ -238,18 +225,12 @@ Json content_to_json(const GraphValue& value) {
 Json value_to_json(const GraphValue& value) {
   Json out = {{"kind", kind_of(value.info)}};
   if (const auto* tensor = std::get_if<TensorInfo>(&value.info)) {
-    out.update({{"dtype", name_of(tensor->scalar_type)},
-                {"sizes", tensor->sizes},
-                {"dim_order", tensor->dim_order},
-                {"dynamic", tensor->dynamism != ShapeDynamism::kStatic},
-                {"storage", name_of(value.storage)},
-                {"size", value.size}});
-    if (value.memory_id != 0) {
-      out.update(ETSTREAM_MEMBERS(value.memory_id, value.memory_offset));
-    }
-    out.update({{"data_index", unless_empty(value.data_index)},
-                {"name", unless_empty(value.name)},
-                {"view_of", value.view_of}});
+    const bool dynamic = tensor->dynamism != ShapeDynamism::kStatic;
+    out.add("dtype", name_of(tensor->scalar_type));
+    out.update(
+        ETSTREAM_MEMBERS(tensor->sizes, tensor->dim_order, dynamic, name_of(value.storage), value.size));
+    if (value.memory_id != 0) out.update(ETSTREAM_MEMBERS(value.memory_id, value.memory_offset));
+    out.update(ETSTREAM_MEMBERS(unless_empty(value.data_index), unless_empty(value.name), value.view_of));
   } else {
     out.update(content_to_json(value));
   }

@@ -17,6 +17,7 @@
 #include "etstream/profile.h"
 #include "etstream/program.h"
 #include "etstream/program_plan.h"
+#include "etstream/program_weights.h"
 #include "etstream/result.h"
 #include "etstream/reweight.h"
 #include "etstream/sink.h"
@@ -46,6 +47,8 @@ void ignore_layout(FileDiff& found);
 
 /// Describes values for people: "float32 [1, 3]".
 [[nodiscard]] std::vector<std::string> described(const std::vector<ValueInfo>& values);
+/// Returns a payload as an inspection has it.
+[[nodiscard]] Json payload_to_json(const InspectedPayload& payload);
 /// Returns an inspection as JSON. `file` is what the report calls the file. `duplicates` adds the duplicates.
 /// `words` are those of advice.
 [[nodiscard]] Json inspection_to_json(const std::string& file, const FileInspection& found, bool duplicates,
@@ -61,6 +64,9 @@ void ignore_layout(FileDiff& found);
 [[nodiscard]] Result<FilePlan> plan_inspect_page(const std::string& path, const KeyNames& names,
                                                  TermWords words,
                                                  const OpenFile& open_file = &ByteSource::file);
+
+/// Returns a plan as docs/command/common.md describes it. `memory` is how many bytes of it writing takes.
+[[nodiscard]] Json plan_to_json(const FilePlan& plan, std::uint64_t memory);
 
 // profile_report.cpp
 
@@ -109,16 +115,10 @@ void print_origins(const WeightOrigins& origins);
 /// Returns them as docs/command/weights.md describes it.
 [[nodiscard]] Json origins_to_json(const WeightOrigins& origins);
 
-/// A program before it shares weights.
-struct SharingProgram {
-  std::string name;
-  std::uint64_t size = 0;
-};
-
 /// Prints what programs share on standard output, with what stays as sums by program and reason.
-void print_sharing(const std::vector<SharingProgram>& before, const SharedWeightsPlan& plan);
+void print_sharing(const std::vector<SharingInput>& before, const SharedWeightsPlan& plan);
 /// Returns the whole report: {"size_before", "size_after", "programs", "shared", "kept", "renamed"}, and
 /// "weights" if something is shared.
-[[nodiscard]] Json sharing_to_json(const std::vector<SharingProgram>& before, const SharedWeightsPlan& plan);
+[[nodiscard]] Json sharing_to_json(const std::vector<SharingInput>& before, const SharedWeightsPlan& plan);
 
 }  // namespace etstream

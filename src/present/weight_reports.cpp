@@ -51,9 +51,7 @@ void print_origins(const WeightOrigins& origins) {
 }
 
 // Json finds these by their arguments, so they are in no namespace of their own.
-static void to_json(Json& out, const TensorOrigin& tensor) {
-  out = ETSTREAM_MEMBERS(tensor.tensor, tensor.steps);
-}
+ETSTREAM_TO_JSON(TensorOrigin, tensor, tensor.tensor, tensor.steps);
 
 static void to_json(Json& out, const PayloadOrigin& each) {
   out = ETSTREAM_MEMBERS(each.label, each.name, each.file, each.offset, each.data.size(), each.type);
@@ -83,9 +81,9 @@ struct Sum {
   }
 };
 
-std::uint64_t sum_of(const std::vector<SharingProgram>& before) {
+std::uint64_t sum_of(const std::vector<SharingInput>& before) {
   std::uint64_t out = 0;
-  for (const SharingProgram& program : before) out += program.size;
+  for (const SharingInput& input : before) out += input.program.size();
   return out;
 }
 
@@ -98,7 +96,7 @@ std::set<std::uint32_t> sharers(const ProgramData& data) {
   return out;
 }
 
-std::string names_of(const std::set<std::uint32_t>& programs, const std::vector<SharingProgram>& before) {
+std::string names_of(const std::set<std::uint32_t>& programs, const std::vector<SharingInput>& before) {
   std::string out;
   for (const std::uint32_t program : programs) {
     out += (out.empty() ? "" : ", ") + printable(before[program].name);
@@ -110,16 +108,16 @@ void print_row(const std::string& name, std::uint64_t before, std::uint64_t afte
   say("{:14} {:14}  {}\n", before, after, printable(name));
 }
 
-void print_sizes(const std::vector<SharingProgram>& before, const SharedWeightsPlan& plan) {
+void print_sizes(const std::vector<SharingInput>& before, const SharedWeightsPlan& plan) {
   say("{:>14} {:>14}\n", "bytes before", "after");
   for (std::size_t i = 0; i < before.size(); ++i) {
-    print_row(before[i].name, before[i].size, plan.programs[i].size);
+    print_row(before[i].name, before[i].program.size(), plan.programs[i].size);
   }
   if (plan.weights) print_row("shared weights", 0, plan.weights->size);
   print_row("in all", sum_of(before), plan.size());
 }
 
-void print_shared(const std::vector<SharingProgram>& before, const SharedWeightsPlan& plan) {
+void print_shared(const std::vector<SharingInput>& before, const SharedWeightsPlan& plan) {
   std::map<std::set<std::uint32_t>, Sum> sums;
   for (const ProgramData& data : plan.data) {
     if (!data.keys.empty()) sums[sharers(data)].add(data.size);
@@ -130,7 +128,7 @@ void print_shared(const std::vector<SharingProgram>& before, const SharedWeights
   }
 }
 
-void print_kept(const std::vector<SharingProgram>& before, const SharedWeightsPlan& plan) {
+void print_kept(const std::vector<SharingInput>& before, const SharedWeightsPlan& plan) {
   std::map<std::pair<std::uint32_t, KeptBecause>, Sum> sums;
   for (const ProgramData& data : plan.data) {
     for (const ProgramData::Use& use : data.uses) {
@@ -144,7 +142,7 @@ void print_kept(const std::vector<SharingProgram>& before, const SharedWeightsPl
   }
 }
 
-void print_renamed(const std::vector<SharingProgram>& before, const SharedWeightsPlan& plan) {
+void print_renamed(const std::vector<SharingInput>& before, const SharedWeightsPlan& plan) {
   if (!plan.renamed.empty()) say("\nrenamed, as the name stands for other data too:\n");
   for (std::size_t i = 0; i < std::min(kMostSharedRows, plan.renamed.size()); ++i) {
     const RenamedKey& renamed = plan.renamed[i];
@@ -161,18 +159,19 @@ constexpr std::array kWordsOfKept = {"one_program", "small",    "other_data_unde
 
 }  // namespace
 
-void print_sharing(const std::vector<SharingProgram>& before, const SharedWeightsPlan& plan) {
+void print_sharing(const std::vector<SharingInput>& before, const SharedWeightsPlan& plan) {
   print_sizes(before, plan);
   print_shared(before, plan);
   print_kept(before, plan);
   print_renamed(before, plan);
 }
 
-Json sharing_to_json(const std::vector<SharingProgram>& before, const SharedWeightsPlan& plan) {
+Json sharing_to_json(const std::vector<SharingInput>& before, const SharedWeightsPlan& plan) {
   Json programs = Json::list();
   for (std::size_t i = 0; i < before.size(); ++i) {
-    programs.push_back(
-        {{"name", before[i].name}, {"size_before", before[i].size}, {"size_after", plan.programs[i].size}});
+    programs.push_back({{"name", before[i].name},
+                        {"size_before", before[i].program.size()},
+                        {"size_after", plan.programs[i].size}});
   }
   Json shared = Json::list();
   Json kept = Json::list();

@@ -17,6 +17,7 @@
 
 #include "core/base/text.h"
 #include "etstream/sink.h"
+#include "etstream/tensor.h"
 #include "present/json.h"
 #include "python/errors.h"
 
@@ -71,7 +72,9 @@ using PathLike = Annotated<"str | os.PathLike[str]">;
 using PathsLike = Annotated<"collections.abc.Iterable[str | os.PathLike[str]]">;
 using OutputLike = Annotated<"etstream._types.OutputLike">;
 using Any = Annotated<"typing.Any">;
+using Options = Annotated<"collections.abc.Mapping[str, typing.Any]">;
 using Report = Annotated<"dict[str, typing.Any]">;
+using LimitLike = Annotated<"int | str">;
 using Key = Annotated<"str">;
 using Names = Annotated<"collections.abc.Iterator[str]">;
 using Shape = Annotated<"tuple[int, ...]">;
@@ -79,6 +82,20 @@ using Shape = Annotated<"tuple[int, ...]">;
 /// Returns a report as dicts, lists, texts and numbers, as etstream.results takes it. Texts keep bytes that
 /// are not UTF-8.
 [[nodiscard]] Report in_python(const Json& report);
+
+/// Returns a Table of results of the class `kind` of etstream.results, which have `data` and what `describe`
+/// returns for each item.
+template <class Items, class Describe>
+nb::object table_of(const char* kind, const Items& items, Describe describe) {
+  const nb::object results = nb::module_::import_("etstream.results");
+  nb::list rows;
+  for (const auto& item : items) {
+    Report row = in_python(describe(item));
+    row["data"] = item.data;
+    rows.append(results.attr(kind).attr("_of")(row));
+  }
+  return results.attr("Table")(rows);
+}
 
 /// Returns an iterator over the names in `items`, for a mapping.
 template <class Items>
@@ -99,6 +116,30 @@ inline std::optional<std::string> name_of_key(const Key& key) {
 inline std::string quoted_key(const Key& key) {
   const auto name = name_of_key(key);
   return name ? quote(*name) : nb::cast<std::string>(nb::repr(key));
+}
+
+/// Returns the type of this name. Raises InvalidArgumentError for another name.
+inline ScalarType type_named(const std::string& name) {
+  if (const auto type = find_scalar_type(name)) return *type;
+  raise(make_error(ErrorCode::kInvalidArgument,
+                   "dtype: expected a type that ExecuTorch has, such as bfloat16, found {}", quote(name)));
+}
+
+/// Returns one of the options that a function has as a dict of all. Raises TypeError for another type.
+template <class T>
+T option(const Options& options, const char* name) {
+  T out{};
+  const nb::object given = options[name];
+  if (nb::try_cast(given, out)) return out;
+  throw nb::type_error(text("{}: found {}", name, nb::repr(given).c_str()).c_str());
+}
+
+/// Returns an alignment in bytes, which is given as an int or a str; nothing for None. Raises TypeError,
+/// InvalidArgumentError.
+inline std::optional<std::uint32_t> alignment_option(const Options& options, const char* name) {
+  const nb::object arguments = nb::module_::import_("etstream._arguments");
+  const nb::object bytes = arguments.attr("alignment")(name, options[name]);
+  return bytes.is_none() ? std::nullopt : std::optional(nb::cast<std::uint32_t>(bytes));
 }
 
 /// Makes an __init__ of the class that `function` returns.

@@ -49,10 +49,7 @@ ScalarType type_of(const DtypeLike& dtype) {
           ? nb::cast<std::string>(dtype)
           : nb::cast<std::string>(
                 nb::module_::import_("etstream._arguments").attr("dtype_name")("dtype", dtype));
-  const auto type = find_scalar_type(name);
-  if (type) return *type;
-  raise(make_error(ErrorCode::kInvalidArgument,
-                   "dtype: expected a type that ExecuTorch has, such as bfloat16, found {}", quote(name)));
+  return type_named(name);
 }
 
 /// Makes a tensor, and checks it. Without a `dim_order` it is contiguous, and a bundle may have its elements
@@ -159,20 +156,23 @@ std::vector<MethodTestSuite> suites_from(const PathLike& path) {
   return without_gil([name = path_of(path)] { return read_test_cases(name); });
 }
 
-FilePlan plan_bundle(nb::handle program, std::vector<MethodTestSuite> suites, const std::string& format,
-                     bool hash, std::uint32_t program_alignment, bool unchecked,
-                     const std::optional<std::string>& as_of, const std::optional<std::string>& flatbuffers) {
+FilePlan plan_bundle(const SourceLike& program, std::vector<MethodTestSuite> suites, const Options& given,
+                     const std::optional<std::string>& flatbuffers) {
   BundledProgram bundle;
   bundle.program = source_of(program);
   bundle.method_test_suites = std::move(suites);
-  const BundledProgramOptions options{.format = format_of(format),
-                                      .hash = hash,
-                                      .program_alignment = program_alignment,
-                                      .unchecked = unchecked,
-                                      .writer = writer_of(as_of, flatbuffers)};
+  BundledProgramOptions options{
+      .format = format_of(option<std::string>(given, "to")),
+      .hash = option<bool>(given, "hash"),
+      .unchecked = option<bool>(given, "unchecked"),
+      .writer = writer_of(option<std::optional<std::string>>(given, "as_of"), flatbuffers)};
+  options.program_alignment =
+      alignment_option(given, "program_alignment").value_or(options.program_alignment);
   return without_gil([&] { return plan(bundle, options); });
 }
 
+/// Returns the plan of a BP08 bundle in the dataclasses of ExecuTorch's schema, unchecked. Data is whatever
+/// is a source.
 FilePlan plan_bundle_objects(nb::object bundle, const std::optional<std::string>& as_of,
                              const std::optional<std::string>& flatbuffers) {
   const PackerOptions options = bundle_packer_options(writer_of(as_of, flatbuffers));
@@ -184,11 +184,6 @@ FilePlan plan_bundle_objects(nb::object bundle, const std::optional<std::string>
   return value_or_raise(packed());
 }
 
-BundledProgramFile open_bundle(const SourceLike& source) {
-  ByteSource file = source_of(source);
-  return without_gil([&] { return BundledProgramFile::open(std::move(file)); });
-}
-
 std::vector<MethodTestSuite> suites_of(const BundledProgramFile& file) {
   return without_gil([&]() -> Result<std::vector<MethodTestSuite>> {
     ETSTREAM_ASSIGN(BundledProgram bundle, file.read());
@@ -196,7 +191,8 @@ std::vector<MethodTestSuite> suites_of(const BundledProgramFile& file) {
   });
 }
 
-void write_cases(const BundledProgramFile& bundle, const PathLike& folder, bool sync, nb::handle max_disk) {
+void write_cases(const BundledProgramFile& bundle, const PathLike& folder, bool sync,
+                 const LimitLike& max_disk) {
   const auto most = limit("max_disk", max_disk);
   CollectedWarnings warnings;
   without_gil([&, path = path_of(folder)] {
@@ -216,11 +212,9 @@ const BundledProgramFile::Suite& suite_at(const BundledProgramFile& bundle, std:
   throw nb::python_error();
 }
 
-MethodTestCase case_at(const BundledProgramFile& bundle, std::size_t suite, std::uint32_t index) {
-  const auto& found = suite_at(bundle, suite, index);
-  return without_gil([&] { return bundle.test_case(found, index); });
-}
-
+/// Returns a test case that is safe to run: the program is sound as far as its metadata says, and has such
+/// inputs and outputs, in whose dim_order the tensors are. Errors: kCorrupt; kInvalidArgument, naming method,
+/// case and value.
 Result<MethodTestCase> fitted_case(const BundledProgramFile& bundle, const BundledProgramFile::Suite& suite,
                                    std::uint32_t index) {
   const std::string name = bundle.file().name();
@@ -240,6 +234,12 @@ Result<MethodTestCase> fitted_case(const BundledProgramFile& bundle, const Bundl
   return test_case;
 }
 
+MethodTestCase fitted_case_at(const BundledProgramFile& bundle, std::size_t suite, std::uint32_t index) {
+  const auto& found = suite_at(bundle, suite, index);
+  return without_gil([&] { return fitted_case(bundle, found, index); });
+}
+
+/// Returns the method of each suite in file order, and how many test cases it has.
 std::vector<std::pair<std::string, std::uint32_t>> suite_sizes(const BundledProgramFile& bundle) {
   std::vector<std::pair<std::string, std::uint32_t>> out;
   for (const auto& suite : bundle.suites()) out.emplace_back(suite.method_name, suite.test_cases);
@@ -295,15 +295,9 @@ void bind_tensors(nb::module_& module) {
             .format(std::string(name_of(self.scalar_type)), shape_of(self.sizes), self.data.name());
       });
   def_array_views(tensors);
-  module.def(
-      "gathered_tensor", &gathered_tensor, nb::arg("dtype"), nb::arg("sizes"), nb::arg("strides"),
-      nb::arg("data"), nb::arg("offset"),
-      "A contiguous tensor whose elements lie in data, a source, by strides of bytes, and are read from "
-      "there. The one whose indices are all 0 is at offset.");
-  module.def("in_any_order", &in_any_order, nb::arg("tensor"),
-             "The tensor as a contiguous one, whose elements a bundle may lay out as the method has them.");
-  module.def("require_sound", &require_sound, nb::arg("tensor"),
-             "Raises CorruptError for a tensor of a file that is none.");
+  module.def("gathered_tensor", &gathered_tensor);
+  module.def("in_any_order", &in_any_order);
+  module.def("require_sound", &require_sound);
 }
 
 /// Tells pytest that the class is no test, as its name suggests one.
@@ -349,19 +343,13 @@ void bind_bundles(nb::module_& module) {
   module.def("compare", &compare_values, nb::arg("expected").none(), nb::arg("actual").none(), nb::kw_only(),
              nb::arg("rtol").none(), nb::arg("atol").none(), nb::arg("integer"), nb::arg("nan_equal"));
   module.def("read_test_cases", &suites_from);
-  module.def("plan_bundle", &plan_bundle, nb::arg("program"), nb::arg("suites"), nb::arg("format"),
-             nb::arg("hash"), nb::arg("program_alignment"), nb::arg("unchecked"), nb::arg("as_of"),
-             nb::arg("flatbuffers"));
-  module.def(
-      "plan_bundle_objects", &plan_bundle_objects, nb::arg("bundle"), nb::arg("as_of"),
-      nb::arg("flatbuffers"),
-      "The plan of a BP08 bundle in the dataclasses of ExecuTorch's schema, unchecked. Data is whatever is a "
-      "source.");
+  module.def("plan_bundle", &plan_bundle);
+  module.def("plan_bundle_objects", &plan_bundle_objects);
   nb::class_<BundledProgramFile>(
       module, "BundledProgramFile",
       "A bundle (.bpte, of either format), open. Holds at most 512 KiB of it in memory and "
       "the names of its suites. May be used by several threads at once.")
-      .def("__init__", constructor(&open_bundle), nb::arg("file"),
+      .def("__init__", constructor(&opened_file<BundledProgramFile>), nb::arg("file"),
            "Reads all metadata of a source and checks its structure. Raises CorruptError, naming file, "
            "offset, expected and found.")
       .def_prop_ro(
@@ -385,8 +373,6 @@ void bind_bundles(nb::module_& module) {
           "that one. Raises TooLargeError for bp08 over 2 GiB.")
       .def("write_test_cases", &write_cases, nb::arg("folder"), nb::kw_only(), nb::arg("sync") = true,
            nb::arg("max_disk") = nb::none(),
-           nb::sig("def write_test_cases(self, folder: str | os.PathLike[str], *, sync: bool = True, "
-                   "max_disk: int | str | None = None) -> None"),
            "Writes the suites to a new folder, or an empty one, so that read_test_cases(folder/'cases.json') "
            "gives them back. The folder appears complete or not at all. max_disk is that of "
            "FilePlan.write(), for the tensors, which cases may share in the bundle.")
@@ -394,20 +380,8 @@ void bind_bundles(nb::module_& module) {
         return text("<etstream.BundledProgramFile, {}, {}: {}>", name_of_format(self.format()),
                     counted(self.suites().size(), "test suite"), self.file().name());
       });
-  module.def("suite_sizes", &suite_sizes, nb::arg("bundle"),
-             "Of each suite in file order, the method and how many test cases it has.");
-  module.def("test_case", &case_at, nb::arg("bundle"), nb::arg("suite"), nb::arg("index"),
-             "A test case of the suite with that number, as it is in the file.");
-  module.def(
-      "fitted_test_case",
-      [](const BundledProgramFile& bundle, std::size_t suite, std::uint32_t index) {
-        const auto& found = suite_at(bundle, suite, index);
-        return without_gil([&] { return fitted_case(bundle, found, index); });
-      },
-      nb::arg("bundle"), nb::arg("suite"), nb::arg("index"),
-      "The same, safe to run: the program is sound as far as its metadata says, and has such inputs and "
-      "outputs, in whose dim_order the tensors are. Raises CorruptError, and InvalidArgumentError naming "
-      "method, case and value.");
+  module.def("suite_sizes", &suite_sizes);
+  module.def("fitted_test_case", &fitted_case_at);
 }
 
 }  // namespace etstream::python

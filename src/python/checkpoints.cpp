@@ -89,14 +89,7 @@ RenameRules rules_of(nb::handle rules) {
 
 std::vector<DtypeRule> dtype_rules(const std::vector<std::pair<std::string, std::string>>& given) {
   std::vector<DtypeRule> rules;
-  for (const auto& [glob, name] : given) {
-    const auto type = find_scalar_type(name);
-    if (!type) {
-      raise(make_error(ErrorCode::kInvalidArgument,
-                       "dtype: expected a name that torch uses, such as bfloat16, found {}", quote(name)));
-    }
-    rules.push_back({glob, *type});
-  }
+  for (const auto& [glob, name] : given) rules.push_back({glob, type_named(name)});
   return rules;
 }
 
@@ -127,15 +120,13 @@ std::pair<CheckpointByName, std::optional<RenameReport>> changed(
 
 /// Plans one file or, with `most`, shards with data of at most so many bytes each.
 std::vector<FilePlan> plan_checkpoint(const CheckpointByName& checkpoint, const std::string& format,
-                                      bool share_equal, bool allow_opaque,
-                                      std::optional<std::uint32_t> segment_alignment,
-                                      const std::optional<std::string>& as_of,
-                                      std::optional<std::uint64_t> most) {
-  const ExecutorchRelease release = release_of(as_of).value_or(kLatestRelease);
+                                      const Options& given, std::optional<std::uint64_t> most) {
+  const auto as_of = release_of(option<std::optional<std::string>>(given, "as_of"));
   const TensorDataOptions options{
-      .share_equal = share_equal,
-      .allow_opaque = allow_opaque,
-      .segment_alignment = segment_alignment.value_or(default_segment_alignment(release))};
+      .share_equal = option<bool>(given, "dedup"),
+      .allow_opaque = option<bool>(given, "opaque"),
+      .segment_alignment = alignment_option(given, "segment_alignment")
+                               .value_or(default_segment_alignment(as_of.value_or(kLatestRelease)))};
   return without_gil([&]() -> Result<std::vector<FilePlan>> {
     if (format != "ptd") {
       ETSTREAM_ASSIGN(FilePlan whole,
@@ -147,11 +138,13 @@ std::vector<FilePlan> plan_checkpoint(const CheckpointByName& checkpoint, const 
   });
 }
 
-/// Returns (dtype's number, sizes, dim_order)
+/// A dtype's number, sizes, and dim_order.
 using LayoutArguments = std::tuple<std::int8_t, std::vector<std::int32_t>, std::vector<std::uint8_t>>;
 
+/// A key, the index of a buffer, and the layout if it is a tensor's.
 using EntryArguments = std::tuple<std::string, std::uint32_t, std::optional<LayoutArguments>>;
 
+/// Plans a .ptd file of sources with their alignments, and of keys.
 FilePlan plan_ptd_file(const std::vector<std::pair<nb::object, std::uint32_t>>& buffers,
                        const std::vector<EntryArguments>& entries, std::uint32_t segment_alignment,
                        bool unchecked) {
@@ -166,6 +159,21 @@ FilePlan plan_ptd_file(const std::vector<std::pair<nb::object, std::uint32_t>>& 
     added.layout = TensorLayout{static_cast<ScalarType>(type), sizes, dim_order};
   }
   return without_gil([&] { return plan(data); });
+}
+
+/// Returns the kind of file that the ending of a path says, as inspect() names it; None for another ending.
+std::optional<std::string> kind_said(const std::string& path) {
+  const auto kind = kind_of_ending(path);
+  return kind ? std::optional(std::string(name_of(*kind))) : std::nullopt;
+}
+
+/// Returns the params.json of a checkpoint of Llama, the members of config.json that are not known, and its
+/// model_type; no JSON for another model, and None without config.json.
+std::optional<std::tuple<std::string, std::vector<std::string>, std::string>> parameters_of(
+    const CheckpointByName& checkpoint) {
+  const auto found = without_gil([&] { return llama_parameters(checkpoint); });
+  if (!found) return std::nullopt;
+  return std::tuple(found->json, found->unknown, found->model_type);
 }
 
 /// Returns the sizes of the dimensions, by the layout or the shape; None if the file has neither.
@@ -267,37 +275,13 @@ void bind_checkpoints(nb::module_& module) {
       .def_ro("unmatched_rules", &RenameReport::unmatched_rules,
               "The patterns of rules that no tensor matched.")
       .def_ro("left_over_keys", &RenameReport::left_over_keys, "Of tensors without a rule.");
-  module.def("open_checkpoints", &checkpoints_at, nb::arg("paths"), nb::arg("partial"),
-             "Those at paths, which may be all files of a set.");
-  module.def("whole_sets", &whole_sets_of, nb::arg("paths"), nb::arg("partial"),
-             "The paths of the files that paths stand for.");
-  module.def("changed_checkpoint", &changed, nb::arg("checkpoints"), nb::arg("rules").none(),
-             nb::arg("head_dim"), nb::arg("only"), nb::arg("dtypes"));
-  module.def(
-      "kind_of_ending",
-      [](const std::string& path) -> std::optional<std::string> {
-        const auto kind = kind_of_ending(path);
-        return kind ? std::optional(std::string(name_of(*kind))) : std::nullopt;
-      },
-      nb::arg("path"), "The kind of file that the ending of a path says, as inspect() names it; or None.");
-  module.def(
-      "llama_parameters",
-      [](const CheckpointByName& checkpoint) {
-        using Found = std::tuple<std::string, std::vector<std::string>, std::string>;
-        auto found = without_gil([&] { return llama_parameters(checkpoint); });
-        return found ? std::optional<Found>({found->json, found->unknown, found->model_type}) : std::nullopt;
-      },
-      nb::arg("checkpoint"),
-      "The params.json of a checkpoint of Llama, the members of config.json that are not known, and its "
-      "model_type; no JSON for another model, and None without config.json.");
-  module.def("plan_checkpoint", &plan_checkpoint, nb::arg("checkpoint"), nb::arg("to"),
-             nb::arg("share_equal"), nb::arg("allow_opaque"), nb::arg("segment_alignment"), nb::arg("as_of"),
-             nb::arg("most") = nb::none());
-  module.def(
-      "plan_ptd_file", &plan_ptd_file, nb::arg("buffers"), nb::arg("entries"), nb::arg("segment_alignment"),
-      nb::arg("unchecked"),
-      "The plan of a .ptd file: of sources and their alignments, and of keys, each with the index of a "
-      "buffer and dtype, sizes and dim_order, or None.");
+  module.def("open_checkpoints", &checkpoints_at);
+  module.def("whole_sets", &whole_sets_of);
+  module.def("changed_checkpoint", &changed, nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg());
+  module.def("kind_of_ending", &kind_said);
+  module.def("llama_parameters", &parameters_of);
+  module.def("plan_checkpoint", &plan_checkpoint);
+  module.def("plan_ptd_file", &plan_ptd_file);
 }
 
 }  // namespace etstream::python

@@ -38,11 +38,6 @@
 namespace etstream::python {
 namespace {
 
-FatContainerFile open_container(const SourceLike& source) {
-  ByteSource file = source_of(source);
-  return without_gil([&] { return FatContainerFile::open(std::move(file)); });
-}
-
 FilePlan plan_container(const std::vector<std::pair<std::string, SourceLike>>& payloads,
                         std::uint32_t alignment, bool share_equal) {
   FatContainer container;
@@ -60,14 +55,19 @@ ByteSource payload_of(const FatContainerFile& file, const Key& key) {
                  quoted_key(key), names_text(file.payloads(), &FatPayload::name)));
 }
 
-std::optional<std::string> kind_text(const FatPayload& payload) {
-  const auto kind = without_gil([&] { return kind_of(payload); });
-  return kind ? std::optional(std::string(name_of(*kind))) : std::nullopt;
+Annotated<"etstream.results.Table[etstream.results.FatPayload]"> payloads_of(const FatContainerFile& file) {
+  return table_of("FatPayload", file.payloads(), [](const FatPayload& payload) {
+    const auto known = without_gil([&] { return kind_of(payload); });
+    const Json kind = known ? Json(name_of(*known)) : Json();
+    return ETSTREAM_MEMBERS(payload.name, payload.offset, kind);
+  });
 }
 
-NativePackageFile open_package(const SourceLike& source) {
-  ByteSource file = source_of(source);
-  return without_gil([&] { return NativePackageFile::open(std::move(file)); });
+Annotated<"etstream.results.Table[etstream.results.PackageMember]"> members_of(
+    const NativePackageFile& file) {
+  return table_of("PackageMember", file.members(), [](const PackageMember& member) {
+    return ETSTREAM_MEMBERS(member.name, member.offset, member.crc32);
+  });
 }
 
 std::map<std::string, std::string> aliases_of(const NativePackageFile& file) {
@@ -135,17 +135,6 @@ Stream open_stream(nb::handle source) {
   return {source_reader(file), file.name(), file.size(), file};
 }
 
-/// Returns `read` with a report of the bytes that it has given after each call.
-ReadBytes reporting(ReadBytes read, Progress progress, std::uint64_t size) {
-  return [read = std::move(read), progress = std::move(progress), size,
-          done = std::uint64_t{0}](std::span<std::byte> out) mutable -> Result<std::size_t> {
-    ETSTREAM_ASSIGN(const std::size_t n, read(out));
-    done += n;
-    if (!progress(done, size)) return Error{ErrorCode::kInterrupted, "interrupted before all was written"};
-    return n;
-  };
-}
-
 /// The inputs of pack() and unpack().
 struct Streams {
   Stream input;
@@ -173,7 +162,8 @@ void write(nb::handle source, nb::handle output, nb::handle base, bool sync, nb:
   options.packing = FileSinkOptions::Packing::kNever;
   const std::unique_ptr<Sink> sink = wrap(open_output(destination, options), streams);
   without_gil([&]() -> Result<void> {
-    const ReadBytes read = reporting(stream.read, progress_to(callback), stream.size);
+    std::uint64_t done = 0;
+    const ReadBytes read = reporting(stream.read, progress_to(callback), stream.size, done);
     ETSTREAM_TRY(recode(read, streams, *sink));
     return sink->commit();
   });
@@ -233,30 +223,21 @@ std::vector<FilePlan> plan_embedded_file(const std::string& path, const std::vec
   });
 }
 
-void bind_fat_containers(nb::module_& module) {
-  nb::class_<FatPayload>(module, "FatPayload", "A payload of a fat container.")
-      .def_ro("name", &FatPayload::name)
-      .def_ro("offset", &FatPayload::offset, "In the file, in bytes.")
-      .def_ro("data", &FatPayload::data, "The bytes, which stay where they are.")
-      .def_prop_ro(
-          "kind", &kind_text,
-          "Of the file that it is, as inspect() names kinds: 'program'; None for data that a backend "
-          "knows. Reads its first bytes.")
-      .def("__repr__", [](const FatPayload& self) {
-        return text("<etstream.FatPayload {}: {} at {}>", quote(self.name), counted(self.data.size(), "byte"),
-                    self.offset);
-      });
+}  // namespace
+
+void bind_containers(nb::module_& module) {
   nb::class_<FatContainerFile>(
       module, "FatContainerFile", nb::sig("class FatContainerFile(collections.abc.Mapping[str, Source])"),
       "A fat container (NFAT), open: payloads under names, such as one program for each backend. Holds its "
       "table in memory. May be used by several threads at once.")
-      .def("__init__", constructor(&open_container), nb::arg("file"),
+      .def("__init__", constructor(&opened_file<FatContainerFile>), nb::arg("file"),
            "Reads the table of a source. Raises CorruptError, naming file, offset, expected and found; "
            "UnsupportedError for another version.")
       .def_prop_ro(
           "version", [](const FatContainerFile&) { return FatContainerFile::version(); }, "Of the format.")
-      .def_prop_ro("payloads", &FatContainerFile::payloads, nb::rv_policy::reference_internal,
-                   "In the order of the table, which is that in which they are preferred.")
+      .def_prop_ro("payloads", &payloads_of,
+                   "In the order of the table, which is that in which they are preferred. The first bytes of "
+                   "each are read.")
       .def("__getitem__", &payload_of, nb::arg("name"),
            "The source of the first payload of that name. Raises NoSuchNameError, a KeyError.")
       .def("__len__", [](const FatContainerFile& self) { return self.payloads().size(); })
@@ -266,27 +247,14 @@ void bind_fat_containers(nb::module_& module) {
                     self.file().name());
       });
   module.def("plan_fat_container", &plan_container);
-}
-
-void bind_native_packages(nb::module_& module) {
-  nb::class_<PackageMember>(module, "PackageMember", "A member of a package's archive.")
-      .def_ro("name", &PackageMember::name)
-      .def_ro("offset", &PackageMember::offset, "Of its data in the file, in bytes.")
-      .def_ro("crc32", &PackageMember::crc32, "The checksum that its data should have.")
-      .def_ro("data", &PackageMember::data, "The bytes, which stay where they are.")
-      .def("__repr__", [](const PackageMember& self) {
-        return text("<etstream.PackageMember {}: {} at {}>", quote(self.name),
-                    counted(self.data.size(), "byte"), self.offset);
-      });
   nb::class_<NativePackageFile>(module, "NativePackageFile",
                                 "A package of ExecuTorch's native backend (.ptn), open: a graph and its "
                                 "constants. May be used by several threads at once.")
-      .def("__init__", constructor(&open_package), nb::arg("file"),
+      .def("__init__", constructor(&opened_file<NativePackageFile>), nb::arg("file"),
            "Reads the directory, the header of the constants and the aliases of a source. Raises "
            "CorruptError, naming file, offset, expected and found; UnsupportedError for members that are "
            "compressed or encrypted.")
-      .def_prop_ro("members", &NativePackageFile::members, nb::rv_policy::reference_internal,
-                   "In the order of the directory.")
+      .def_prop_ro("members", &members_of, "In the order of the directory.")
       .def_prop_ro("graph", &NativePackageFile::graph, "The graph's source.")
       .def_prop_ro("constants", &NativePackageFile::constants, nb::rv_policy::reference_internal,
                    "Each with bytes of its own, in the order of these.")
@@ -300,24 +268,10 @@ void bind_native_packages(nb::module_& module) {
       });
   module.def("mutable_keys_of_graph", &mutable_keys_of);
   module.def("plan_native_package", &plan_package);
-}
-
-void bind_packed_files(nb::module_& module) {
-  module.def("pack", &pack_file, nb::arg("source"), nb::arg("output"), nb::arg("base").none(),
-             nb::arg("threads"), nb::arg("sync"), nb::arg("progress").none());
-  module.def("unpack", &unpack_file, nb::arg("source"), nb::arg("output"), nb::arg("base").none(),
-             nb::arg("threads"), nb::arg("sync"), nb::arg("progress").none());
-}
-
-void bind_embedded_files(nb::module_& module) { module.def("plan_embedded_file", &plan_embedded_file); }
-
-}  // namespace
-
-void bind_containers(nb::module_& module) {
-  bind_fat_containers(module);
-  bind_native_packages(module);
-  bind_packed_files(module);
-  bind_embedded_files(module);
+  const auto maybe = nb::arg().none();
+  module.def("pack", &pack_file, nb::arg(), nb::arg(), maybe, nb::arg(), nb::arg(), maybe);
+  module.def("unpack", &unpack_file, nb::arg(), nb::arg(), maybe, nb::arg(), nb::arg(), maybe);
+  module.def("plan_embedded_file", &plan_embedded_file);
 }
 
 }  // namespace etstream::python

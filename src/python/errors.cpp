@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "python/errors.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -28,26 +29,18 @@ const char* class_of(const Error& error) {
 }  // namespace
 
 std::string_view argument_words(AdviceTerm term) {
-  switch (term) {
-    case AdviceTerm::kAllowOpaque:
-      return "opaque=True";
-    case AdviceTerm::kExtractConstants:
-      return "etstream.pte()";
-    case AdviceTerm::kBase:
-      return "base to etstream.unpack()";
-    case AdviceTerm::kCheckBundle:
-      return "etstream.verify() of a bundle that is made with unchecked=True";
-    case AdviceTerm::kMoveConstantsOut:
-      return "constants_to";
-    case AdviceTerm::kNoIdentifier:
-      return "identifier=False";
-    case AdviceTerm::kNoSync:
-      return "sync=False";
-    case AdviceTerm::kVerify:
-      return "etstream.verify()";
-    default:
-      return library_words(term);
-  }
+  static constexpr std::pair<AdviceTerm, std::string_view> kWords[] = {
+      {AdviceTerm::kAllowOpaque, "opaque=True"},
+      {AdviceTerm::kExtractConstants, "etstream.pte()"},
+      {AdviceTerm::kBase, "base to etstream.unpack()"},
+      {AdviceTerm::kCheckBundle, "etstream.verify() of a bundle that is made with unchecked=True"},
+      {AdviceTerm::kMoveConstantsOut, "constants_to"},
+      {AdviceTerm::kNoIdentifier, "identifier=False"},
+      {AdviceTerm::kNoSync, "sync=False"},
+      {AdviceTerm::kVerify, "etstream.verify()"},
+  };
+  const auto found = std::ranges::find(kWords, term, [](const auto& each) { return each.first; });
+  return found != std::end(kWords) ? found->second : library_words(term);
 }
 
 void raise(const Error& error) {

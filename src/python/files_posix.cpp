@@ -70,9 +70,11 @@ struct Unmap {
 };
 using AddressRange = std::unique_ptr<std::byte[], Unmap>;
 
-/// Maps a range of a file. Writes to the pages are private.
+/// Maps a range of a file while it lives. Writes to the pages are private, and the file is not to change.
 class FileMapping {
  public:
+  /// Raises UnsupportedError where the bytes lie in no regular file, or are none; CorruptError where the file
+  /// has changed.
   FileMapping(const ByteSource& source, bool is_writable)
       : FileMapping(value_or_raise(source.open_range()), is_writable, source.name()) {}
 
@@ -100,14 +102,17 @@ class FileMapping {
   AddressRange range_;
 };
 
-/// Opens the regular file that a source is all of, or a copy in a file without a name.
+/// A source as a file that others open by its path while this object is there: the regular file that the
+/// source is all of, or a copy in a file without a name, in $TMPDIR or /var/tmp.
 class LoadableFile {
  public:
+  /// Raises IoError, and what reading raises.
   explicit LoadableFile(const ByteSource& source)
       : file_(without_gil([&] { return as_file(source); })),
         source_(open_descriptor_source(file_.get(), 0, source.size(), source.name())) {}
 
   [[nodiscard]] std::string path() const { return text("/dev/fd/{}", file_.get()); }
+  /// Returns the source in that file, under its own name. Nothing of it has to be decoded.
   [[nodiscard]] const ByteSource& source() const { return source_; }
 
  private:
@@ -157,25 +162,14 @@ Result<std::unique_ptr<Sink>> open_fifo(const std::string& path) {
 }
 
 void bind_mapped_files(nb::module_& module) {
-  nb::class_<FileMapping>(
-      module, "FileMapping",
-      "A source's bytes in a regular file, mapped while this object is there. The file is "
-      "not to change meanwhile, and does not where the pages are written to.")
-      .def(nb::init<const ByteSource&, bool>(), nb::arg("source"), nb::arg("writable"),
-           "Raises UnsupportedError where they lie in none, or are none; CorruptError where the file has "
-           "changed.")
+  nb::class_<FileMapping>(module, "FileMapping")
+      .def(nb::init<const ByteSource&, bool>())
       .def_prop_ro("address", &FileMapping::address);
-  nb::class_<LoadableFile>(
-      module, "LoadableFile",
-      "A source as a file that others open by its path while this object is there: the regular file that the "
-      "source is all of, or a copy in a file without a name, in $TMPDIR or /var/tmp.")
-      .def(nb::init<const ByteSource&>(), nb::arg("source"), "Raises IoError, and what reading raises.")
+  nb::class_<LoadableFile>(module, "LoadableFile")
+      .def(nb::init<const ByteSource&>())
       .def_prop_ro("path", &LoadableFile::path)
-      .def_prop_ro("source", &LoadableFile::source,
-                   "The source in that file, under its own name. Nothing of it has to be decoded.");
-  module.def(
-      "offset_in", [](const ByteSource& part, const ByteSource& whole) { return part.offset_in(whole); },
-      nb::arg("part"), nb::arg("whole"), "Where one source begins in another, if it is a range of it.");
+      .def_prop_ro("source", &LoadableFile::source);
+  module.def("offset_in", &ByteSource::offset_in);
 }
 
 }  // namespace etstream::python

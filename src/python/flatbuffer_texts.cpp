@@ -2,11 +2,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
-#include <cstddef>
-#include <limits>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/base/text.h"
@@ -20,8 +17,6 @@
 namespace etstream::python {
 namespace {
 
-constexpr std::uint64_t kLargestFlatbuffer = std::numeric_limits<std::int32_t>::max();
-
 /// Opens an object of a class that needs a schema and the folders of its included schemas.
 template <class T>
 T opened(const PathLike& schema, const PathsLike& include_folders) {
@@ -32,33 +27,15 @@ T opened(const PathLike& schema, const PathsLike& include_folders) {
   return without_gil([&, path = path_of(schema)] { return T::open(path, folders); });
 }
 
-Result<std::vector<std::byte>> content_of(const ByteSource& source, std::uint64_t limit) {
-  if (source.size() > limit) {
-    return error_in(ErrorCode::kTooLarge, source.name(), "{}, at most {} can be taken",
-                    readable_size(source.size()), readable_size(limit));
-  }
-  std::vector<std::byte> out(static_cast<std::size_t>(source.size()));
-  ETSTREAM_TRY(source.read_at(0, out));
-  return out;
-}
-
 nb::bytes compiled(const FlatbufferText& schema, const SourceLike& json) {
-  const std::vector<std::byte> made =
-      without_gil([&, source = source_of(json)]() -> Result<std::vector<std::byte>> {
-        ETSTREAM_ASSIGN(const auto content, content_of(source, kLargestJson));
-        const std::string_view words(reinterpret_cast<const char*>(content.data()), content.size());
-        return schema.compile(words, source.name());
-      });
+  const auto made = without_gil([&, source = source_of(json)] { return schema.compile(source); });
   return nb::bytes(made.data(), made.size());
 }
 
 std::string decompiled(const FlatbufferText& schema, const SourceLike& flatbuffer, bool strict_json,
                        bool defaults, bool identifier, bool size_prefixed) {
   const DecompileOptions options{strict_json, defaults, identifier, size_prefixed};
-  return without_gil([&, source = source_of(flatbuffer)]() -> Result<std::string> {
-    ETSTREAM_ASSIGN(const auto content, content_of(source, kLargestFlatbuffer));
-    return schema.decompile(content, options, source.name());
-  });
+  return without_gil([&, source = source_of(flatbuffer)] { return schema.decompile(source, options); });
 }
 
 FilePlan plan_exactly(const ExactJson& schema, const SourceLike& json, const PathLike& folder,
@@ -85,7 +62,9 @@ void decompile_exactly(const ExactJson& schema, const SourceLike& file, const Ou
   warnings.show();
 }
 
-void bind_flatbuffer_text(nb::module_& module) {
+}  // namespace
+
+void bind_flatbuffer_texts(nb::module_& module) {
   nb::class_<FlatbufferText>(
       module, "FlatbufferText",
       "A schema, for flatbuffers from JSON and JSON from flatbuffers as flatc makes them. It is loaded once "
@@ -110,12 +89,6 @@ void bind_flatbuffer_text(nb::module_& module) {
                    "That the schema gives to its files, without a point; 'bin' where it gives none.")
       .def("__repr__",
            [](const FlatbufferText& self) { return text("<etstream.FlatbufferText of {}>", self.path()); });
-}
-
-}  // namespace
-
-void bind_flatbuffer_texts(nb::module_& module) {
-  bind_flatbuffer_text(module);
   nb::class_<ExactJson>(module, "ExactJson")
       .def("__init__", constructor(&opened<ExactJson>), nb::arg("schema"), nb::arg("include_folders"))
       .def("plan", &plan_exactly, nb::arg("json"), nb::arg("folder"), nb::arg("order"))

@@ -29,33 +29,28 @@
 #ifdef ETSTREAM_HAS_HEAP
 namespace etstream::python {
 
+/// Keeps large blocks of this process in a file in a folder ("": $TMPDIR, or /var/tmp), and up to `limit`
+/// bytes of them in memory (0: as the system likes). Returns false if `etstream run` does so already.
+static bool start_heap(const PathLike& folder, std::uint64_t limit) {
+  const bool is_served = without_gil([path = path_of(folder), limit] { return heap::start(path, limit); });
+  if (is_served) heap::serve_python_arenas();
+  return is_served;
+}
+
+/// Returns what the heap of this process has done in all uses: how many blocks it has handed out; the bytes
+/// in blocks now, and at most; the bytes that were let go of for the limit; how many blocks it had no room
+/// for.
+static auto heap_use() {
+  const heap::ProcessUse& use = heap::done();
+  return std::tuple(use.blocks.load(), use.live.load(), use.peak.load(), use.paged_out.load(),
+                    use.refused.load());
+}
+
 static void bind_heap(nb::module_& module) {
-  module.def(
-      "start_heap",
-      [](const PathLike& folder, std::uint64_t limit) {
-        const bool is_served =
-            without_gil([path = path_of(folder), limit] { return heap::start(path, limit); });
-        if (is_served) heap::serve_python_arenas();
-        return is_served;
-      },
-      nb::arg("folder"), nb::arg("limit"),
-      "Has large blocks of this process lie in a file in a folder ('': $TMPDIR, or /var/tmp), up to `limit`\n"
-      "bytes of them in memory (0: as the system likes). False if they do already, under `etstream run`.");
-  module.def("heap_keeps_limit", &heap::keeps_limit,
-             "Whether the limit of start_heap() is kept: /proc tells what this process has in memory.");
-  module.def(
-      "stop_heap", [] { heap::stop(); }, nb::call_guard<nb::gil_scoped_release>(),
-      "Ends what start_heap() began, each time that it was True.");
-  module.def(
-      "heap_use",
-      [] {
-        const heap::ProcessUse& use = heap::done();
-        return std::tuple(use.blocks.load(), use.live.load(), use.peak.load(), use.paged_out.load(),
-                          use.refused.load());
-      },
-      "What the heap of this process has done in all uses: how many blocks it has handed out; the bytes in\n"
-      "blocks now, and at most; the bytes that were let go of for the limit; how many blocks it had no room "
-      "for.");
+  module.def("start_heap", &start_heap);
+  module.def("heap_keeps_limit", &heap::keeps_limit);
+  module.def("stop_heap", &heap::stop, nb::call_guard<nb::gil_scoped_release>());
+  module.def("heap_use", &heap_use);
 }
 
 }  // namespace etstream::python
@@ -78,21 +73,15 @@ NB_MODULE(_core, module) {
   bind_flatbuffer_texts(module);
   bind_reports(module);
   bind_mapped_files(module);
-  module.def(
-      "is_release",
-      [](const std::string& version) { return etstream::executorch_release(version).has_value(); },
-      nb::arg("version"), "Whether files are written as this version of ExecuTorch does.");
-  module.def(
-      "is_flatbuffers",
-      [](const std::string& version) { return etstream::vtable_sharing(version).has_value(); },
-      nb::arg("version"), "Whether this is a version of the Python package flatbuffers.");
-  module.def(
-      "parse_size",
-      [](const std::string& words, std::uint64_t least, std::uint64_t most) {
-        return value_or_raise(etstream::parse_size(words, {least, most}));
-      },
-      nb::arg("words"), nb::arg("least"), nb::arg("most"),
-      "The bytes of a size such as '4G'. Raises InvalidArgumentError for what is none, or out of bounds.");
+  // They tell whether files are written as this version of ExecuTorch, or of the Python package flatbuffers,
+  // does.
+  module.def("is_release",
+             [](const std::string& version) { return etstream::executorch_release(version).has_value(); });
+  module.def("is_flatbuffers",
+             [](const std::string& version) { return etstream::vtable_sharing(version).has_value(); });
+  module.def("parse_size", [](const std::string& words, std::uint64_t least, std::uint64_t most) {
+    return value_or_raise(etstream::parse_size(words, {least, most}));
+  });
   module.attr("least_heap_limit") = etstream::kLeastOutOfCoreLimit;
 #ifdef ETSTREAM_HAS_HEAP
   bind_heap(module);

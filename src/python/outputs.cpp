@@ -20,6 +20,7 @@
 #include "etstream/byte_source.h"
 #include "etstream/sink.h"
 #include "etstream/write_files.h"
+#include "present/reports.h"
 #include "python/bindings.h"
 #include "python/errors.h"
 #include "python/files_posix.h"
@@ -74,9 +75,13 @@ class ObjectOutput {
   nb::object buffer_;
 };
 
-using PlansAndOutputs = std::vector<std::pair<const FilePlan*, OutputLike>>;
+/// The plans, with outputs of which none is None without a dry run.
+using PlansAndOutputs =
+    std::vector<std::pair<const FilePlan*, Annotated<"etstream._types.OutputLike | None">>>;
 
-/// A record of inputs while Python's `with` lasts.
+/// A record of inputs while Python's `with` lasts: the files that this thread opens are noted, and none is an
+/// output, neither by its path nor by a descriptor. A new file may take the place of the input `replaceable`:
+/// the last of several outputs.
 struct Inputs {
   bool is_any_replaceable = false;
   std::optional<FileIdentity> replaceable;
@@ -91,7 +96,7 @@ std::vector<OutputFile> files_of(const PlansAndOutputs& files, const FileSinkOpt
   std::vector<OutputFile> out;
   std::set<const PyObject*> objects;
   for (const auto& each : files) {
-    const OutputLike& output = each.second;
+    const nb::object& output = each.second;
     const bool is_at_path = is_path(output);
     OutputFile& file = out.emplace_back(OutputFile{
         .plan = each.first, .path = is_at_path ? path_of(output) : text("a {}", class_name(output))});
@@ -107,10 +112,11 @@ std::vector<OutputFile> files_of(const PlansAndOutputs& files, const FileSinkOpt
   return out;
 }
 
-/// Writes plans to their outputs, with the values of WriteOptions, in etstream/_writing.py. Without `dry_run`
-/// none of the outputs is None.
-void write_plans(PlansAndOutputs files, bool sync, nb::handle progress, nb::handle max_disk,
-                 nb::handle max_memory, bool dry_run) {
+/// Writes plans to their outputs, with the values of WriteOptions, in etstream/_writing.py. At paths they
+/// appear in order once all are written, or none does. With `dry_run` all is checked, and nothing written;
+/// otherwise none of the outputs is None.
+void write_plans(PlansAndOutputs files, bool sync, const Any& progress, const LimitLike& max_disk,
+                 const LimitLike& max_memory, bool dry_run) {
   for (auto& [plan, output] : files) output = asked(output);
   const nb::object callback = progress_callback(progress);
   std::vector<const FilePlan*> plans;
@@ -133,15 +139,13 @@ void write_plans(PlansAndOutputs files, bool sync, nb::handle progress, nb::hand
   warnings.show();
 }
 
-void write_plan(const FilePlan& plan, const nb::object& output, bool sync, nb::handle progress,
-                nb::handle max_disk) {
+void write_plan(const FilePlan& plan, const nb::object& output, bool sync, const Any& progress,
+                const LimitLike& max_disk) {
   write_plans({{&plan, output}}, sync, progress, max_disk, nb::none(), false);
 }
 
 nb::bytes bytes_of(const FilePlan& plan) {
-  if (plan.size > PY_SSIZE_T_MAX) throw nb::value_error("more than fits in bytes");
-  auto bytes = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(plan.size)));
-  if (!bytes.is_valid()) throw nb::python_error();
+  nb::bytes bytes = new_bytes(plan.size);
   char* end = PyBytes_AsString(bytes.ptr());
   without_gil([&] {
     const auto sink = open_callback_sink([&end](std::span<const std::byte> piece) -> Result<void> {
@@ -158,24 +162,8 @@ using Extents = Annotated<"etstream.results.Table[etstream.results.Extent]">;
 
 /// Returns the fields of a plan as a result.
 Any result_of(const FilePlan& plan) {
-  nb::list extents;
-  for (const Extent& extent : plan.extents) {
-    nb::dict out;
-    out["offset"] = extent.offset;
-    out["size"] = extent.size();
-    out["alignment"] = extent.alignment;
-    out["label"] = plan.label(extent);
-    out["source"] = extent.source.name();
-    extents.append(out);
-  }
-  nb::dict report;
-  report["size"] = plan.size;
-  report["metadata_size"] = plan.metadata_size;
-  report["payload_size"] = plan.payload_size;
-  report["memory"] = plan.memory();
-  report["extents"] = extents;
   const nb::object type = nb::module_::import_("etstream.results").attr("PlannedFile");
-  return nb::object(type.attr("_of")(report));
+  return nb::object(type.attr("_of")(in_python(plan_to_json(plan, plan.memory()))));
 }
 
 }  // namespace
@@ -319,35 +307,16 @@ void bind_file_plans(nb::module_& module) {
       .def("__repr__", [](const FilePlan& self) {
         return text("<etstream.FilePlan of {} bytes, {} of them in memory>", self.size, self.metadata_size);
       });
-  module.def(
-      "write_plans", &write_plans, nb::arg("files"), nb::kw_only(), nb::arg("sync"),
-      nb::arg("progress").none(), nb::arg("max_disk") = nb::none(), nb::arg("max_memory") = nb::none(),
-      nb::arg("dry_run") = false,
-      nb::sig(
-          "def write_plans(files: collections.abc.Sequence[tuple[FilePlan, etstream._types.OutputLike | "
-          "None]], *, sync: bool, progress: typing.Any, max_disk: int | str | None = None, max_memory: int | "
-          "str | None = None, dry_run: bool = False) -> None"),
-      "Writes each plan to its output, as FilePlan.write() does; at paths they appear in order once all are "
-      "written, or none does. With dry_run all is checked, and nothing written; outputs may be None then.");
-  module.def(
-      "make_folder",
-      [](nb::handle path, bool sync) { return value_or_raise(make_folder(path_of(path), {.sync = sync})); },
-      nb::arg("path"), nb::kw_only(), nb::arg("sync"),
-      nb::sig("def make_folder(path: str | os.PathLike[str], *, sync: bool) -> bool"),
-      "Makes the folder, unless it is there; with sync it survives a loss of power. Returns whether it was "
-      "made.");
-  module.def(
-      "path_in_folder",
-      [](nb::handle folder, const std::string& name) {
-        return value_or_raise(path_in_folder(path_of(folder), name));
-      },
-      nb::arg("folder"), nb::arg("name"),
-      nb::sig("def path_in_folder(folder: str | os.PathLike[str], name: str) -> str"),
-      "The path of the file name in folder. Raises InvalidArgumentError for a name that is a path, such as "
-      "one with a slash in it.");
-  nb::class_<Inputs>(module, "Inputs",
-                     "With it, the files that this thread opens as inputs are noted, and none is an output: "
-                     "neither by its path nor by a descriptor.")
+  module.def("write_plans", &write_plans, nb::arg("files"), nb::kw_only(), nb::arg("sync"),
+             nb::arg("progress").none(), nb::arg("max_disk") = nb::none(), nb::arg("max_memory") = nb::none(),
+             nb::arg("dry_run") = false);
+  module.def("make_folder", [](const PathLike& path, bool sync) {
+    return value_or_raise(make_folder(path_of(path), {.sync = sync}));
+  });
+  module.def("path_in_folder", [](const PathLike& folder, const std::string& name) {
+    return value_or_raise(path_in_folder(path_of(folder), name));
+  });
+  nb::class_<Inputs>(module, "Inputs")
       .def(
           "__init__",
           [](Inputs* self, nb::handle replaceable) {
@@ -355,8 +324,7 @@ void bind_file_plans(nb::module_& module) {
             self->is_any_replaceable = !replaceable.is_none();
             if (is_path(replaceable)) self->replaceable = identity_of(path_of(replaceable));
           },
-          nb::arg("replaceable") = nb::none(),
-          "replaceable is the input that a new file may take the place of: the last of several outputs.")
+          nb::arg("replaceable") = nb::none())
       .def("__enter__",
            [](Inputs& self) {
              self.record.emplace(self.replaceable);

@@ -3,7 +3,6 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstddef>
@@ -20,6 +19,7 @@
 #include "core/base/try.h"
 #include "etstream/bundled_program.h"
 #include "etstream/byte_source.h"
+#include "etstream/inspect.h"
 #include "etstream/program.h"
 #include "etstream/program_plan.h"
 #include "etstream/program_weights.h"
@@ -46,8 +46,8 @@ ProgramFile open_file(const SourceLike& file) {
   return without_gil([source = source_of(file)] { return open_program(source); });
 }
 
-std::vector<Segment> segments_of(const ProgramFile& program) {
-  return without_gil([&]() -> Result<std::vector<Segment>> {
+Annotated<"etstream.results.Table[etstream.results.Segment]"> segments_of(const ProgramFile& program) {
+  const auto segments = without_gil([&]() -> Result<std::vector<Segment>> {
     ETSTREAM_ASSIGN(std::vector<SegmentInfo> infos, program.segments());
     std::vector<Segment> out;
     out.reserve(infos.size());
@@ -57,6 +57,14 @@ std::vector<Segment> segments_of(const ProgramFile& program) {
     }
     return out;
   });
+  return table_of("Segment", segments,
+                  [](const Segment& each) { return ETSTREAM_MEMBERS(each.use, each.offset, each.size); });
+}
+
+Annotated<"etstream.results.Table[etstream.results.DelegatePayload]"> delegate_payloads_of(
+    const ProgramFile& program) {
+  const FileInspection found = without_gil([&] { return inspect(program.file()); });
+  return table_of("DelegatePayload", found.payloads, payload_to_json);
 }
 
 /// Opens tensor data files, and checks that they are sound.
@@ -70,19 +78,16 @@ Result<std::deque<TensorDataFile>> open_weights(const std::vector<ByteSource>& s
   return files;
 }
 
-ProgramPlanOptions plan_options(std::optional<std::uint32_t> segment_alignment,
-                                std::optional<std::uint32_t> constant_tensor_alignment,
-                                std::optional<std::uint32_t> delegate_alignment,
-                                const std::optional<std::string>& delegates, bool strict_alignment,
-                                const std::optional<std::string>& as_of,
-                                const std::optional<std::string>& flatbuffers) {
-  ProgramPlanOptions options{.segment_alignment = segment_alignment,
-                             .constant_tensor_alignment = constant_tensor_alignment,
-                             .delegate_alignment = delegate_alignment,
-                             .strict_alignment = strict_alignment,
-                             .as_of = release_of(as_of),
-                             .vtables = vtables_of(flatbuffers)};
-  if (delegates) {
+ProgramPlanOptions plan_options(const Options& given) {
+  const auto words = [&](const char* name) { return option<std::optional<std::string>>(given, name); };
+  ProgramPlanOptions options{
+      .segment_alignment = alignment_option(given, "segment_alignment"),
+      .constant_tensor_alignment = alignment_option(given, "constant_tensor_alignment"),
+      .delegate_alignment = alignment_option(given, "delegate_alignment"),
+      .strict_alignment = option<bool>(given, "strict_alignment"),
+      .as_of = release_of(words("as_of")),
+      .vtables = vtables_of(words("flatbuffers"))};
+  if (const auto delegates = words("delegates")) {
     options.delegates = choice<DelegateData>("delegates", *delegates, {"inline", DelegateData::kInline},
                                              {"segments", DelegateData::kInSegments});
   }
@@ -91,11 +96,12 @@ ProgramPlanOptions plan_options(std::optional<std::uint32_t> segment_alignment,
 
 /// Plans the program, followed by the files of tensor data if constants are moved out.
 std::vector<FilePlan> plan_program(
-    const SourceLike& program, const ProgramPlanOptions& options, std::vector<std::string> drop_methods,
+    const SourceLike& program, const Options& given, std::vector<std::string> drop_methods,
     bool strip_stack_traces, bool constants_out, std::map<std::string, std::string> keys,
     const SourcesLike& constants_from, const PathLike& folder, const std::optional<PathLike>& schema,
     const std::optional<SourceLike>& segments_from, const std::optional<std::string>& described_flatbuffers,
     const std::map<std::string, nb::object>& metadata, std::optional<std::uint64_t> split_max_size) {
+  const ProgramPlanOptions options = plan_options(given);
   const ByteSource file = source_of(program);
   const std::string schema_path = schema ? path_of(*schema) : "";
   ProgramInputOptions input;
@@ -123,7 +129,11 @@ std::vector<FilePlan> plan_program(
   });
 }
 
-FilePlan plan_pte_file(nb::object program, const ProgramPlanOptions& options) {
+/// Returns the plan of a program in the dataclasses of ExecuTorch's schema, byte for byte as
+/// serialize_pte_binary writes it. Data is whatever is a source; an entry of segments has its own as data,
+/// and may have an alignment.
+FilePlan plan_pte_file(nb::object program, const Options& given) {
+  const ProgramPlanOptions options = plan_options(given);
   const auto describe = [&]() -> Result<ProgramDescription> {
     ETSTREAM_ASSIGN(const auto plain, ProgramSchema().schema());
     ETSTREAM_ASSIGN(const Schema schema, with_segment_data(*plain));
@@ -139,11 +149,7 @@ std::tuple<std::vector<FilePlan>, std::vector<FilePlan>, std::optional<FilePlan>
     const std::vector<std::pair<std::string, SourceLike>>& programs, std::uint64_t least_size,
     bool into_container, std::uint32_t align, std::optional<std::uint64_t> split_max_size) {
   std::vector<SharingInput> inputs;
-  std::vector<SharingProgram> before;
-  for (const auto& [name, program] : programs) {
-    inputs.push_back({name, source_of(program)});
-    before.push_back({name, inputs.back().program.size()});
-  }
+  for (const auto& [name, program] : programs) inputs.push_back({name, source_of(program)});
   const SharingOptions options{
       .least_size = least_size, .into_container = into_container, .container_alignment = align};
   std::vector<FilePlan> weights;
@@ -153,7 +159,7 @@ std::tuple<std::vector<FilePlan>, std::vector<FilePlan>, std::optional<FilePlan>
     ETSTREAM_ASSIGN(weights, plan_files(out.files.tensor_data, split_max_size));
     return out;
   });
-  Report report = in_python(sharing_to_json(before, planned.files));
+  Report report = in_python(sharing_to_json(inputs, planned.files));
   return {std::move(planned.files.programs), std::move(weights), std::move(planned.container),
           std::move(report)};
 }
@@ -210,53 +216,9 @@ std::tuple<FilePlan, std::vector<FilePlan>, std::size_t, Report> plan_reweightin
           report_of(file, was, planned.origins)};
 }
 
-void bind_program_files(nb::module_& module) {
-  nb::class_<Segment>(module, "Segment", "A part of a program that lies behind its flatbuffer.")
-      .def_ro("use", &Segment::use,
-              "'constants', 'mutable data', 'delegate XnnpackBackend', 'named data'; '' for none.")
-      .def_ro("offset", &Segment::offset, "From the start of the program, in bytes.")
-      .def_ro("size", &Segment::size, "In bytes.")
-      .def_ro("data", &Segment::data, "The bytes, which stay where they are.")
-      .def("__repr__", [](const Segment& self) {
-        return text("<etstream.Segment of {} at {}: {}>", counted(self.size, "byte"), self.offset,
-                    self.use.empty() ? "of no use" : self.use);
-      });
-  nb::class_<DelegatePayload>(module, "DelegatePayload",
-                              "The data of a delegate, which the first method that uses it gives it to.")
-      .def_ro("method", &DelegatePayload::method, "The name of that method.")
-      .def_ro("delegate", &DelegatePayload::delegate, "The delegate's index in that method.")
-      .def_ro("backend", &DelegatePayload::backend, "The backend's id: 'EthosUBackend'.")
-      .def_ro("data", &DelegatePayload::data, "The bytes, which stay where they are.")
-      .def_ro(
-          "format", &DelegatePayload::format,
-          "What the data is, as far as it is known: 'a stream of blocks (vela_bin_stream)'; otherwise ''.")
-      .def_prop_ro(
-          "parts",
-          [](const DelegatePayload& self) {
-            std::vector<std::string> out;
-            for (const PayloadPart& part : self.parts) out.push_back(part.name);
-            return out;
-          },
-          "The names of its parts; several may have one name.")
-      .def_prop_ro(
-          "facts",
-          [](const DelegatePayload& self) {
-            std::map<std::string, std::variant<std::int64_t, std::string>> out;
-            for (const PayloadFact& fact : self.facts) out.try_emplace(fact.name, fact.value);
-            return out;
-          },
-          "What the data says of itself: {'scratch_size': 896}.")
-      .def(
-          "part",
-          [](const DelegatePayload& self, const std::string& name) {
-            return without_gil([&] { return part_of(self, name); });
-          },
-          nb::arg("name"),
-          "Returns the bytes of the first part of this name. Raises NoSuchNameError if there is none.")
-      .def("__repr__", [](const DelegatePayload& self) {
-        return text("<etstream.DelegatePayload of {} for {}: {}>", counted(self.data.size(), "byte"),
-                    printable(self.backend), self.format.empty() ? "not known" : self.format);
-      });
+}  // namespace
+
+void bind_programs(nb::module_& module) {
   nb::class_<ProgramFile>(module, "ProgramFile",
                           "A program (.pte), open: a file, or what is in a bundle (.bpte). Holds at most 512 "
                           "KiB of it in memory. May be used by several threads at once.")
@@ -268,10 +230,8 @@ void bind_program_files(nb::module_& module) {
           "version", [](const ProgramFile& self) { return without_gil([&] { return self.version(); }); },
           "Of the schema.")
       .def_prop_ro("segments", &segments_of, "By their indices. Read again at each use.")
-      .def_prop_ro(
-          "payloads",
-          [](const ProgramFile& self) { return without_gil([&] { return read_delegate_payloads(self); }); },
-          "The data of delegates, each once, in the order of inspect(). Read again at each use.")
+      .def_prop_ro("payloads", &delegate_payloads_of,
+                   "The data of delegates, each once, as inspect() reports it. Read again at each use.")
       .def_prop_ro(
           "metadata",
           [](const ProgramFile& self) {
@@ -291,34 +251,16 @@ void bind_program_files(nb::module_& module) {
       .def("__repr__", [](const ProgramFile& self) {
         return text("<etstream.ProgramFile of {} bytes: {}>", self.file().size(), self.file().name());
       });
-  nb::class_<ProgramPlanOptions>(module, "ProgramPlanOptions", "See etstream.plan_program.")
-      .def("__init__", constructor(&plan_options), nb::kw_only(), nb::arg("segment_alignment"),
-           nb::arg("constant_tensor_alignment"), nb::arg("delegate_alignment"), nb::arg("delegates"),
-           nb::arg("strict_alignment") = false, nb::arg("as_of"), nb::arg("flatbuffers"));
   module.def("plan_program", &plan_program, nb::arg("program"), nb::arg("options"), nb::kw_only(),
              nb::arg("drop_methods"), nb::arg("strip_stack_traces"), nb::arg("constants_out"),
              nb::arg("keys"), nb::arg("constants_from"), nb::arg("folder"), nb::arg("schema"),
              nb::arg("segments_from"), nb::arg("described_flatbuffers"), nb::arg("metadata"),
              nb::arg("split_max_size"));
-  module.def(
-      "plan_pte_file", &plan_pte_file, nb::arg("program"), nb::arg("options"),
-      "The plan of a program in the dataclasses of ExecuTorch's schema, byte for byte as "
-      "serialize_pte_binary writes it. Data is whatever is a source; an entry of segments has its own as "
-      "data, and may have an alignment.");
+  module.def("plan_pte_file", &plan_pte_file);
   module.def("plan_shared_weights", &plan_shared_weights);
   module.def("shard_path", &shard_path);
-}
-
-void bind_reweighting(nb::module_& module) {
   module.def("explain", &explain_program);
   module.def("plan_reweighting", &plan_reweighting);
-}
-
-}  // namespace
-
-void bind_programs(nb::module_& module) {
-  bind_program_files(module);
-  bind_reweighting(module);
 }
 
 }  // namespace etstream::python

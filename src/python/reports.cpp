@@ -164,30 +164,23 @@ Report budget_report(const SourceLike& file) {
 
 std::string budget_as_c(const SourceLike& file) { return budget_to_c(budget_of(file)); }
 
-DiffOptions diff_options(std::optional<double> atol, std::optional<double> rtol, const KeyNames& names) {
-  DiffOptions out{.names_a = names, .names_b = names};
-  if (atol || rtol) out.tolerance = Tolerance{.absolute = atol.value_or(0), .relative = rtol.value_or(0)};
-  return out;
-}
-
-Report differences_of_paths(const PathLike& a, const PathLike& b, bool ignore_layout, bool partial,
-                            std::optional<double> atol, std::optional<double> rtol, const KeyNames& names) {
-  const std::string in_a = path_of(a);
-  const std::string in_b = path_of(b);
-  const DiffOptions options = diff_options(atol, rtol, names);
-  FileDiff found = without_gil([&] { return diff(in_a, in_b, options, checkpoint_options(partial)); });
-  if (ignore_layout) etstream::ignore_layout(found);
-  return in_python(differences_to_json(in_a, in_b, found));
-}
-
-Report differences(const SourceLike& a, const SourceLike& b, bool ignore_layout, std::optional<double> atol,
-                   std::optional<double> rtol, const KeyNames& names) {
+Report differences(const SourceLike& a, const SourceLike& b, bool ignore_layout, bool partial,
+                   std::optional<double> atol, std::optional<double> rtol, const KeyNames& names) {
+  DiffOptions options{.names_a = names, .names_b = names};
+  if (atol || rtol) options.tolerance = Tolerance{.absolute = atol.value_or(0), .relative = rtol.value_or(0)};
+  const auto report = [&](FileDiff found, const std::string& in_a, const std::string& in_b) {
+    if (ignore_layout) etstream::ignore_layout(found);
+    return in_python(differences_to_json(in_a, in_b, found));
+  };
+  if (is_path(a) && is_path(b)) {
+    const std::string in_a = path_of(a);
+    const std::string in_b = path_of(b);
+    return report(without_gil([&] { return diff(in_a, in_b, options, checkpoint_options(partial)); }), in_a,
+                  in_b);
+  }
   const ByteSource in_a = source_of(a);
   const ByteSource in_b = source_of(b);
-  const DiffOptions options = diff_options(atol, rtol, names);
-  FileDiff found = without_gil([&] { return diff(in_a, in_b, options); });
-  if (ignore_layout) etstream::ignore_layout(found);
-  return in_python(differences_to_json(in_a.name(), in_b.name(), found));
+  return report(without_gil([&] { return diff(in_a, in_b, options); }), in_a.name(), in_b.name());
 }
 
 }  // namespace
@@ -214,7 +207,6 @@ void bind_reports(nb::module_& module) {
   module.def("memory_budget", &budget_report);
   module.def("memory_budget_c", &budget_as_c);
   module.def("diff", &differences);
-  module.def("diff_paths", &differences_of_paths);
 }
 
 }  // namespace etstream::python

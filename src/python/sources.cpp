@@ -198,13 +198,22 @@ ByteSource slice(const ByteSource& source, const nb::slice& range) {
 }
 
 /// Returns a view of the buffer that holds the bytes, and their offset in it; None if no buffer holds them.
-nb::object buffer_of(const ByteSource& source) {
+Annotated<"tuple[memoryview, int] | None"> buffer_of(const ByteSource& source) {
   const SourcePlace place = source.place();
   const auto* const buffer = dynamic_cast<const Buffer*>(place.storage);
   if (buffer == nullptr) return nb::none();
   const nb::object view = buffer->view();
   if (!view.is_valid()) throw nb::python_error();
   return nb::make_tuple(view, place.begin);
+}
+
+/// Returns where a buffer's bytes are in memory.
+std::uintptr_t address_of(nb::handle buffer) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(buffer.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  const auto address = reinterpret_cast<std::uintptr_t>(view.buf);
+  PyBuffer_Release(&view);
+  return address;
 }
 
 /// Returns the bytes of the parts, of which paths may be some, unlike in a list.
@@ -221,6 +230,13 @@ Result<ByteSource> open_raw_file(const std::string& path, std::shared_ptr<const 
 }
 
 }  // namespace
+
+nb::bytes new_bytes(std::uint64_t size) {
+  if (size > PY_SSIZE_T_MAX) throw nb::value_error("more than fits in bytes");
+  auto bytes = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
+  if (!bytes.is_valid()) throw nb::python_error();
+  return bytes;
+}
 
 nb::list several(const char* argument, const char* kind, nb::handle given) {
   return nb::cast<nb::list>(
@@ -370,9 +386,7 @@ namespace {
 nb::bytes read_bytes(const ByteSource& source, std::uint64_t offset, std::optional<std::uint64_t> size) {
   const std::uint64_t count = size.value_or(offset < source.size() ? source.size() - offset : 0);
   const ByteSource range = value_or_raise(source.slice(offset, count));
-  if (count > PY_SSIZE_T_MAX) throw nb::value_error("more than fits in bytes");
-  auto bytes = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(count)));
-  if (!bytes.is_valid()) throw nb::python_error();
+  nb::bytes bytes = new_bytes(count);
   const std::span<char> out(PyBytes_AsString(bytes.ptr()), static_cast<std::size_t>(count));
   without_gil([&]() -> Result<void> {
     ETSTREAM_TRY(range.read_at(0, std::as_writable_bytes(out)));
@@ -427,20 +441,8 @@ void bind_sources(nb::module_& module) {
       .def("__repr__", [](const ByteSource& self) {
         return text("<etstream.Source of {}: {}>", counted(self.size(), "byte"), self.name());
       });
-  module.def(
-      "address_of",
-      [](nb::handle buffer) {
-        Py_buffer view;
-        if (PyObject_GetBuffer(buffer.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
-        const auto address = reinterpret_cast<std::uintptr_t>(view.buf);
-        PyBuffer_Release(&view);
-        return address;
-      },
-      nb::arg("buffer"), "Where a buffer's bytes are in memory.");
-  module.def(
-      "buffer_of", &buffer_of, nb::arg("source"),
-      nb::sig("def buffer_of(source: Source) -> tuple[memoryview, int] | None"),
-      "A view of the buffer that holds a source's bytes, and where they begin in it; None where none does.");
+  module.def("address_of", &address_of);
+  module.def("buffer_of", &buffer_of);
 }
 
 }  // namespace etstream::python

@@ -17,6 +17,9 @@
 
 namespace etstream::python {
 
+/// Makes an object of `size` bytes, to be filled. Raises ValueError for more than fits.
+[[nodiscard]] nb::bytes new_bytes(std::uint64_t size);
+
 /// Returns the name of the class of `object`.
 [[nodiscard]] std::string class_name(nb::handle object);
 
@@ -45,6 +48,12 @@ namespace etstream::python {
 /// was made as. Raises TypeError for something else, InvalidArgumentError for lists nested more than 64 deep,
 /// and the errors of opening it.
 [[nodiscard]] ByteSource source_of(nb::handle object);
+
+/// Opens a file of the class T, which is a source.
+template <class T>
+T opened_file(const SourceLike& source) {
+  return without_gil([file = source_of(source)] { return T::open(file); });
+}
 
 /// Returns the same for each object in an iterable.
 [[nodiscard]] std::vector<ByteSource> sources_of(nb::handle objects);

@@ -64,7 +64,7 @@ ALL = [
     ["inspect", "F", "--json"],
     ["inspect", "F", "--html", "OUT.html"],
     ["diff", "F", "OTHER"],
-    ["fat", "pack", "a=F", "-o", "OUT.fat"],
+    ["fat", "a=F", "-o", "OUT.fat"],
 ]
 CANNOT = (
     "ExecuTorch has no tensors of",
@@ -97,7 +97,7 @@ def seeds(folder: Path) -> list[Path]:
     run("bundle", EXAMPLES / "model.pte", "--cases", EXAMPLES / "cases.json", "-o", made[0])
     run("convert", made[0], "--to", "segmented", "-o", made[1])
     run("pte", EXAMPLES / "model.pte", "--constants-to", made[2], "-o", made[3])
-    run("fat", "pack", f"a={EXAMPLES / 'model.pte'}", f"b={made[2]}", "-o", made[4])
+    run("fat", f"a={EXAMPLES / 'model.pte'}", f"b={made[2]}", "-o", made[4])
     return [path for path in found if path.stat().st_size > 0] + made
 
 

@@ -101,7 +101,7 @@ def scenarios() -> list[Scenario]:
         Scenario("ptd_to_pth", ["ptd", "in/weights.safetensors", "--to", "pth", "-o", "out/result"], old_file=True,
                  roles=THE_BYTES),
         Scenario(
-            "fat_pack", ["fat", "pack", "a=in/model.pte", "b=in/bundle.bpte", "-o", "out/result"], old_file=True, roles=THE_BYTES
+            "fat", ["fat", "a=in/model.pte", "b=in/bundle.bpte", "-o", "out/result"], old_file=True, roles=THE_BYTES
         ),
         Scenario("ptn", PACKAGE, old_file=True, roles=THE_BYTES),
         Scenario("pack", ["pack", "in/model.pte", "-o", "out/result"], old_file=True, leftover=True, gives="in/model.pte.etz"),

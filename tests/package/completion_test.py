@@ -32,12 +32,12 @@ CASES = [
     ("etstream bundle model.pte --to ", ["bp08", "segmented"], ["model.pte", "cases.json", "cases folder"]),
     ("etstream bundle --to=", ["bp08", "segmented"], ["model.pte", "cases.json", "cases folder"]),
     ("etstream convert model.bpte --to ", ["bp08", "segmented"], ["model.pte", "cases.json", "cases folder"]),
-    ("etstream fat ", ["pack", "extract"], ["bundle", "model.pte"]),
+    ("etstream bundle --as-of ", ["1.0", "1.5"], ["model.pte", "cases.json"]),
+    ("etstream profile --fail-above ", ["model.pte"], ["SIZE"]),
     ("etstream help ", ["bundle", "verify", "fat"], ["model.pte", "cases.json"]),
     ("etstream run --limit ", [], ["model.pte", "cases.json", "cases folder"]),
-    ("etstream fat pack --", ["--align", "--no-dedup"], ["--segment"]),
-    ("etstream fat pack -o m", ["model.pte", "model two.pte"], ["cases.json"]),
-    ("etstream fat extract m", ["model.pte", "model two.pte"], ["pack"]),
+    ("etstream fat --", ["--align", "--no-dedup"], ["--segment"]),
+    ("etstream fat -o m", ["model.pte", "model two.pte"], ["cases.json"]),
     ("etstream extract x.bpte --cases ", ["cases folder", "other"], ["model.pte", "cases.json"]),
 ]
 READY = "READY>"

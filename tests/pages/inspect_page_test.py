@@ -79,7 +79,7 @@ def write_files(folder: Path) -> list[Path]:
     shutil.copy(GOLDEN / "every_dtype" / "tensors.safetensors", files["weights.safetensors"])
     run("ptd", files["model.pte"], "-o", files["weights.ptd"])
     payloads = [f"{name}={file}" for name, file in (("one", files["model.pte"]), ("two", files["delegated.pte"]))]
-    run("fat", "pack", *payloads, f"three={files['model.bpte']}", "-o", files["model.fat"])
+    run("fat", *payloads, f"three={files['model.bpte']}", "-o", files["model.fat"])
     return list(files.values())
 
 
@@ -121,7 +121,7 @@ class Data(OfFiles):
 
     def test_what_lies_in_a_payload_that_is_there_twice_is_counted_once(self) -> None:
         file = self.folder / "two.fat"
-        run("fat", "pack", f"a={EXAMPLES / 'model.pte'}", f"b={EXAMPLES / 'model.pte'}", "--no-dedup", "-o", file)
+        run("fat", f"a={EXAMPLES / 'model.pte'}", f"b={EXAMPLES / 'model.pte'}", "--no-dedup", "-o", file)
         report = json.loads(run("inspect", file, "--duplicates", "--json"))
         self.assertEqual([group["size"] for group in report["duplicates"]], [(EXAMPLES / "model.pte").stat().st_size])
 

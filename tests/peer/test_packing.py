@@ -85,7 +85,7 @@ def test_packages_and_containers(etstream: Etstream, tmp_path: Path) -> None:
     package, container = tmp_path / "model.ptn", tmp_path / "model.fat"
     package.write_bytes((ROOT / "tests" / "golden" / "native_package" / "expected.ptn").read_bytes())
     packed = assert_comes_back(etstream, package)
-    command = ["fat", "pack", f"native={packed}", f"portable={ROOT / 'examples' / 'model.pte'}", "-o", container]
+    command = ["fat", f"native={packed}", f"portable={ROOT / 'examples' / 'model.pte'}", "-o", container]
     subprocess.run([etstream.binary, *command], check=True, stdout=subprocess.DEVNULL)
     assert_comes_back(etstream, container)
 

@@ -68,7 +68,7 @@ def test_a_path_is_asked_for_once(
     for schema in SCHEMA.parent.glob("*.fbs"):
         shutil.copy(schema, tmp_path)
     etstream.bundle(program, cases, tmp_path / "a.bpte")
-    etstream.fat_pack({"a": program}, tmp_path / "a.fat")
+    etstream.fat({"a": program}, tmp_path / "a.fat")
     etstream.pack(program, tmp_path / "a.etz")
     etstream.ExactJson(SCHEMA).decompile(program, tmp_path / "a.json", file_name=str(program))
     given: list[OneAnswer] = []
@@ -170,7 +170,7 @@ def test_a_size_is_taken_as_the_command_takes_it(program: Path, tmp_path: Path) 
     weights, out = {"a": torch.ones(3), "b": torch.zeros(510)}, tmp_path / "w.ptd"
     calls: list[Callable[[Any], Any]] = [
         lambda size: etstream.ptd(weights, segment_alignment=size, dry_run=True),
-        lambda size: etstream.fat_pack({"a": b"x"}, align=size, dry_run=True),
+        lambda size: etstream.fat({"a": b"x"}, align=size, dry_run=True),
         lambda size: etstream.pte(program, segment_alignment=size, dry_run=True).program,
     ]
     for call in calls:
@@ -184,6 +184,6 @@ def test_a_size_is_taken_as_the_command_takes_it(program: Path, tmp_path: Path) 
         with pytest.raises(etstream.InvalidArgumentError, match=f"^max_disk: .*4G, 512M or 16K, found '{wrong}'"):
             etstream.save_ptd(weights, out, max_disk=wrong)
     with pytest.raises(etstream.InvalidArgumentError, match="^align: expected at most 4294967295B, found '4G'"):
-        etstream.fat_pack({"a": b"x"}, align="4G", dry_run=True)
+        etstream.fat({"a": b"x"}, align="4G", dry_run=True)
     with pytest.raises(TypeError, match="segment_alignment: expected an int, or a size such as '4G', found 1.5"):
         etstream.ptd(weights, segment_alignment=1.5, dry_run=True)  # type: ignore[arg-type]

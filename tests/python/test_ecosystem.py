@@ -208,7 +208,7 @@ def test_a_checkpoint_is_a_mapping(weights: Path) -> None:
 
 def test_a_key_that_is_no_name_is_in_no_mapping() -> None:
     checkpoint = etstream.Checkpoint.of({"a": torch.ones(1)})
-    for mapping in (checkpoint, etstream.FatContainerFile(bytes(etstream.fat_pack({"a": b"1"}, dry_run=True)))):
+    for mapping in (checkpoint, etstream.FatContainerFile(bytes(etstream.fat({"a": b"1"}, dry_run=True)))):
         assert 3 not in mapping and mapping.get(3) is None and mapping.get("\ud800") is None
         with pytest.raises(KeyError, match="there is no (data named|payload) 3"):
             mapping[3]
@@ -264,7 +264,7 @@ def test_what_is_no_checkpoint_is_refused_by_its_type(kind: str, program: Path, 
 
 
 def test_a_fat_container_is_a_mapping(program: Path) -> None:
-    fat = etstream.FatContainerFile(bytes(etstream.fat_pack({"portable": program}, dry_run=True)))
+    fat = etstream.FatContainerFile(bytes(etstream.fat({"portable": program}, dry_run=True)))
     assert isinstance(fat, Mapping) and list(fat.keys()) == ["portable"] and "x" not in fat
     assert {name: source.size for name, source in fat.items()} == {"portable": program.stat().st_size}
     with pytest.raises(LookupError, match="there is no payload 'x'; there are 'portable'"):
@@ -359,7 +359,7 @@ def test_values_are_compared_as_bundles_are() -> None:
 def test_everything_says_what_it_is(program: Path, cases: Path, weights: Path, tmp_path: Path) -> None:
     plan = etstream.bundle(program, cases, tmp_path / "m.bpte")
     bundled = etstream.BundledProgramFile(tmp_path / "m.bpte")
-    fat = etstream.FatContainerFile(bytes(etstream.fat_pack({"a": program}, dry_run=True)))
+    fat = etstream.FatContainerFile(bytes(etstream.fat({"a": program}, dry_run=True)))
     told = [
         plan,
         bundled,

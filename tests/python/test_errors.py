@@ -120,7 +120,7 @@ def test_offsets_in_a_program_are_those_of_the_file_that_holds_it(program: Path,
     (tmp_path / "m.bpte").write_bytes(whole[:at] + damaged + whole[at + len(damaged) :])
     in_bundle = etstream.verify(tmp_path / "m.bpte").errors[0]
     assert (in_bundle.filename, in_bundle.offset) == (str(tmp_path / "m.bpte"), at + alone.offset)
-    etstream.fat_pack({"a": bytes(damaged)}, tmp_path / "m.fat")
+    etstream.fat({"a": bytes(damaged)}, tmp_path / "m.fat")
     in_fat = etstream.verify(tmp_path / "m.fat").errors[0]
     at = (tmp_path / "m.fat").read_bytes().index(damaged)
     assert (in_fat.filename, in_fat.offset) == (str(tmp_path / "m.fat"), at + alone.offset)
@@ -162,8 +162,8 @@ def test_errors_have_the_file_whatever_its_name(program: Path, tmp_path: Path) -
         (lambda program: etstream.pte(program, drop_method=[3], dry_run=True), TypeError, "drop_method: .* found 3"),
         (lambda program: etstream.bundle(program, {3: []}, dry_run=True), TypeError, "cases: .* found 3"),
         (lambda program: etstream.bundle(program, {}, program_alignment=-1, dry_run=True), ValueError, "program_alignment: "),
-        (lambda program: etstream.fat_pack({3: program}, dry_run=True), TypeError, "payloads: .* found 3"),
-        (lambda program: etstream.fat_pack({"a": program}, align="x", dry_run=True), ValueError, "align: .* found 'x'"),
+        (lambda program: etstream.fat({3: program}, dry_run=True), TypeError, "payloads: .* found 3"),
+        (lambda program: etstream.fat({"a": program}, align="x", dry_run=True), ValueError, "align: .* found 'x'"),
         (lambda program: etstream.share({}, least_size=-1, dry_run=True), ValueError, "least_size: .* found '-1'"),
         (lambda program: etstream.ptd(program, segment_alignment=2**40, dry_run=True), ValueError, "segment_alignment: "),
         (lambda program: etstream.ptd(program, dtype={3: "float16"}, dry_run=True), TypeError, "dtype: .* found 3"),

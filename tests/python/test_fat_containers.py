@@ -25,16 +25,16 @@ def packed(payloads: Mapping[str, bytes]) -> bytes:
 
 def test_the_bytes_are_those_of_the_format(tmp_path: Path) -> None:
     payloads = {"portable": EXAMPLE.read_bytes(), "x" * 32: b"a blob", "empty": b"", "npu": bytes(1000)}
-    etstream.fat_pack(payloads, tmp_path / "model.fat")
+    etstream.fat(payloads, tmp_path / "model.fat")
     assert (tmp_path / "model.fat").read_bytes() == packed(payloads)
     again = {**payloads, "again": b"a blob"}
-    assert bytes(etstream.fat_pack(again, dedup=False, dry_run=True)) == packed(again)
-    assert etstream.fat_pack(again, dry_run=True).size == len(packed(again)) - len(b"a blob")
+    assert bytes(etstream.fat(again, dedup=False, dry_run=True)) == packed(again)
+    assert etstream.fat(again, dry_run=True).size == len(packed(again)) - len(b"a blob")
 
 
 def test_payloads_are_a_mapping_of_names_to_sources_that_stay_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "model.fat"
-    etstream.fat_pack({"portable": EXAMPLE, "npu": b"a blob"}, path, align=4096)
+    etstream.fat({"portable": EXAMPLE, "npu": b"a blob"}, path, align=4096)
     fat = etstream.FatContainerFile(path)
     assert (list(fat), len(fat), "npu" in fat, "gpu" in fat) == (["portable", "npu"], 2, True, False)
     assert bytes(fat["portable"]) == EXAMPLE.read_bytes()
@@ -54,9 +54,9 @@ def test_payloads_are_a_mapping_of_names_to_sources_that_stay_in_the_file(tmp_pa
 def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     for payloads in ({"": b"x"}, {"é": b"x"}, {"y" * 33: b"x"}):
         with pytest.raises(etstream.InvalidArgumentError, match="expected a name of 1 to 32 characters"):
-            etstream.fat_pack(payloads, tmp_path / "model.fat")
+            etstream.fat(payloads, tmp_path / "model.fat")
     with pytest.raises(etstream.InvalidArgumentError, match="power of two"):
-        etstream.fat_pack({"a": b"x"}, align=3, dry_run=True)
+        etstream.fat({"a": b"x"}, align=3, dry_run=True)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(etstream.CorruptError, match="offset 8"):
         etstream.FatContainerFile(b"NFAT" + struct.pack("<II", 1, 2) + bytes(48))

@@ -22,7 +22,7 @@ from etstream._writing import defaults_of
 OPTIONS: dict[type[Any], list[Callable[..., object]]] = {
     etstream.BundleOptions: [etstream.bundle, etstream.executorch.save_bundled_program],
     etstream.ConvertOptions: [etstream.convert],
-    etstream.FatContainerOptions: [etstream.fat_pack],
+    etstream.FatContainerOptions: [etstream.fat],
     etstream.FlatbufferOptions: [etstream.ExactJson.compile],
     etstream.NativePackageOptions: [etstream.ptn],
     etstream.ProgramOptions: [etstream.pte],
@@ -127,6 +127,6 @@ def test_dir_shows_what_is_public_and_no_more() -> None:
 
 
 def test_without_docstrings_the_package_works() -> None:
-    script = "import etstream; print(etstream.bundle.__doc__, len(etstream.fat_pack({'a': b'x'}, align=4, dry_run=True)))"
+    script = "import etstream; print(etstream.bundle.__doc__, len(etstream.fat({'a': b'x'}, align=4, dry_run=True)))"
     done = subprocess.run([sys.executable, "-OO", "-c", script], capture_output=True, text=True)
     assert done.stdout.startswith("None ") and done.stdout.split()[1].isdigit(), done.stderr

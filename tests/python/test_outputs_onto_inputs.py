@@ -154,7 +154,7 @@ def test_what_is_given_open_is_kept_as_what_is_given_by_its_path(copy: Path, cas
     with kept(copy):
         etstream.share({"a": etstream.Source(copy), "b": etstream.Source(other)}, copy, out_dir=tmp_path / "o")
     with kept(copy):
-        etstream.fat_pack({"a": etstream.Source(copy)}, copy)
+        etstream.fat({"a": etstream.Source(copy)}, copy)
     image = Path(shutil.copy(EXAMPLES / "image_0.npy", tmp_path))
     for file in EXAMPLES.iterdir():
         if file.suffix in (".json", ".npy"):

@@ -112,7 +112,7 @@ def test_command_and_python_side_by_side_are_as_they_are() -> None:
     for _, commands, in_python in rows:
         for line in re.findall(r"`([^`]*)`", commands):
             words = line.split(" -- ")[0].split()
-            name = " ".join(words[:2]) if words[0] == "fat" else words[0]
+            name = words[0]
             used.add(name)
             for option in (word for word in words if word.startswith("-") and len(word) > 1):
                 assert re.search(rf"`{option}[`, ]", sections[name]), (line, option)

@@ -224,7 +224,7 @@ def test_functions_read_packed_files_and_write_them(cases: Path, program: Path, 
     etstream.save_ptd({"a": np.arange(10)}, folder / "a.ptd.etz")
     assert etstream.load_ptd(folder / "a.ptd.etz", framework="numpy")["a"].tolist() == list(range(10))
 
-    etstream.fat_pack({"cpu": model, "npu": b"a blob"}, folder / "model.fat.etz")
+    etstream.fat({"cpu": model, "npu": b"a blob"}, folder / "model.fat.etz")
     container = etstream.FatContainerFile(folder / "model.fat.etz")
     assert bytes(container["cpu"]) == program.read_bytes()
     assert etstream.verify(folder / "model.fat.etz") and etstream.verify(container["cpu"])

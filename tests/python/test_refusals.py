@@ -119,7 +119,7 @@ def test_weights_of_another_shape_are_named(thin: bytes, tmp_path: Path) -> None
 
 
 def test_inputs_that_a_payload_does_not_take_are_named(thin: bytes, weights: Path, tmp_path: Path) -> None:
-    etstream.fat_pack({"cpu": thin}, tmp_path / "model.fat", align=16, sync=False)
+    etstream.fat({"cpu": thin}, tmp_path / "model.fat", align=16, sync=False)
     with load_fat(tmp_path / "model.fat", weights=weights) as program:
         for inputs, said in (
             ([torch.ones(3, 8)], r"0x10: input 0 has shape \[3, 8\], expected \[1, 8\]"),
@@ -148,7 +148,7 @@ def test_weights_in_shards_are_given_by_the_first_or_as_a_list(
     for given in (shards[1], shards[1:]):
         with pytest.raises(etstream.InvalidArgumentError, match="give the first"):
             open_bundle(bundle, weights=given)
-    etstream.fat_pack({"cpu": thin}, tmp_path / "model.fat", align=16, sync=False)
+    etstream.fat({"cpu": thin}, tmp_path / "model.fat", align=16, sync=False)
     for one in (shards[0], shards):
         with load_fat(tmp_path / "model.fat", weights=one) as program:
             torch.testing.assert_close(program.run([X])[0], expected)

@@ -41,7 +41,7 @@ def kept_in(program: Path, folder: Path, inputs: list[torch.Tensor]) -> tuple[Pa
     """Writes a bundle and a fat container of the program."""
     bundle, fat = folder / "program.bpte", folder / "program.fat"
     etstream.bundle(program, {"forward": [etstream.TestCase(inputs, [])]}, bundle, unchecked=True, sync=False)
-    etstream.fat_pack({"cpu": program}, fat, sync=False)
+    etstream.fat({"cpu": program}, fat, sync=False)
     return bundle, fat
 
 

@@ -118,7 +118,7 @@ def test_packed_weights_give_the_outputs_of_plain_ones(
     for given in (weights, shards_packed):
         with open_bundle(bundle, weights=given) as opened:
             assert opened.verify_all(rtol=0, atol=0)
-    etstream.fat_pack({"cpu": program}, tmp_path / "thin.fat.etz", sync=False)
+    etstream.fat({"cpu": program}, tmp_path / "thin.fat.etz", sync=False)
     with load_fat(tmp_path / "thin.fat.etz", weights=weights) as payload:
         assert torch.equal(payload.run([X])[0], thin.output)
 

@@ -94,7 +94,7 @@ def test_what_makes_no_sense_is_refused_and_leaves_nothing(programs: list[Path],
 @pytest.mark.parametrize("name", ["../x", "/x", "a/b"])
 def test_names_of_a_container_lead_nowhere_else(name: str, programs: list[Path], tmp_path: Path) -> None:
     container = tmp_path / "in.fat"
-    etstream.fat_pack({name: programs[0], "b": programs[1]}, container)
+    etstream.fat({name: programs[0], "b": programs[1]}, container)
     before = names_in(tmp_path)
     payloads = etstream.FatContainerFile(container)
     with pytest.raises(etstream.InvalidArgumentError, match="expected the name of a file in .* and no path"):

@@ -186,7 +186,7 @@ def test_value_is_refused(value: object, error: type[Exception], message: str) -
         etstream.inspect,
         lambda paths: etstream.pte(paths, io.BytesIO()),
         lambda paths: etstream.bundle(paths, {}, dry_run=True),
-        lambda paths: etstream.fat_pack({"a": paths}, io.BytesIO()),
+        lambda paths: etstream.fat({"a": paths}, io.BytesIO()),
         lambda paths: etstream.pack(paths, io.BytesIO()),
         lambda paths: etstream.Source([b"a", paths]),
     ],
@@ -306,7 +306,7 @@ def test_a_file_that_has_changed_is_not_read(tmp_path: Path) -> None:
         etstream.Source,
         etstream.verify,
         lambda nested: etstream.pte(nested, io.BytesIO()),
-        lambda nested: etstream.fat_pack({"a": nested}, io.BytesIO()),
+        lambda nested: etstream.fat({"a": nested}, io.BytesIO()),
         lambda nested: etstream.Tensor("float32", [3], nested),
     ],
 )

@@ -82,7 +82,7 @@ def test_the_first_payload_that_runs_here_is_taken(
     made = specialize(exported, tmp_path / "model.fat", recipes=["native", "xnnpack"])
     container = etstream.FatContainerFile(made.container)
     payloads = {"npu": b"a blob", **{name: container[name] for name in container}}
-    etstream.fat_pack(payloads, tmp_path / "more.fat", align=16)
+    etstream.fat(payloads, tmp_path / "more.fat", align=16)
     with load_fat(tmp_path / "more.fat", weights=made.weights, prefer=["gpu", "native"]) as program:
         assert program.name == "xnnpack"
         assert list(program.rejected) == ["native", "npu"]
@@ -96,7 +96,7 @@ def test_the_first_payload_that_runs_here_is_taken(
 
 def test_where_no_payload_runs_the_error_says_why_of_each(exported: ExportedProgram, tmp_path: Path) -> None:
     specialize(exported, tmp_path / "model.fat", recipes=["native"], fallback=None)
-    etstream.fat_pack({"npu": b"a blob"}, tmp_path / "blob.fat")
+    etstream.fat({"npu": b"a blob"}, tmp_path / "blob.fat")
     for name, payload in (("model", "native"), ("blob", "npu")):
         with pytest.raises(etstream.UnsupportedError, match=f"no payload can be run here:\n  {payload}: ."):
             load_fat(tmp_path / f"{name}.fat")

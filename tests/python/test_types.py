@@ -51,7 +51,7 @@ suites: list[etstream.TestSuite] = [etstream.TestSuite("forward", [case])]
 values: list[etstream.Tensor | int | float | bool | None] = suites[0].test_cases[0].inputs
 bundled = etstream.BundledProgramFile("a.bpte")
 bundled.write_test_cases("folder", sync=False)
-segments: list[etstream.Segment] = etstream.ProgramFile(bundled.program).segments
+segments: results.Table[results.Segment] = etstream.ProgramFile(bundled.program).segments
 keys: list[str] = etstream.ProgramFile("a.pte").external_keys
 made: bytes = etstream.FlatbufferText("a.fbs", ["include"]).compile(b"{}")
 etstream.ExactJson("a.fbs").decompile("a", "a.json", leave_out_over=16)
@@ -78,7 +78,7 @@ changed: etstream.ProgramOptions = {**options, "delegates": "segments"}
 others: list[etstream.FilePlan] = [
     etstream.bundle("a.pte", "cases.json", **etstream.BundleOptions(to="segmented", hash=False, dry_run=True)),
     etstream.ptd({}, **etstream.TensorDataOptions(only="layers.*", dtype="bf16", dry_run=True)),
-    etstream.fat_pack({}, **etstream.FatContainerOptions(align=16, dry_run=True)),
+    etstream.fat({}, **etstream.FatContainerOptions(align=16, dry_run=True)),
     etstream.ptn(b"", **etstream.NativePackageOptions(mutable=["k"], dry_run=True)),
     etstream.ExactJson("a.fbs").compile(b"{}", **etstream.FlatbufferOptions(order="python", dry_run=True)),
 ]

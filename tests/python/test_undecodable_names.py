@@ -59,7 +59,7 @@ def test_names_in_weights_are_found_again(tmp_path: Path) -> None:
 
 
 def test_names_in_other_files_are_found_again(program: Path, cases: Path) -> None:
-    fat = etstream.FatContainerFile(with_odd_name(bytes(etstream.fat_pack({"aQbZ": program}, dry_run=True))))
+    fat = etstream.FatContainerFile(with_odd_name(bytes(etstream.fat({"aQbZ": program}, dry_run=True))))
     assert dict(fat).keys() == {ODD} and fat[ODD].size == program.stat().st_size
     told = with_odd_name(bytes(etstream.pte(program, metadata={"aQbZ": 1}, dry_run=True).program))
     assert list(etstream.ProgramFile(told).metadata) == [ODD]
@@ -77,7 +77,7 @@ def test_the_runtime_is_given_such_paths(odd: Path, program: Path, cases: Path) 
     opened = executorch.open_bundle(bundle)
     assert opened.methods == {"forward": 2} and os.fspath(bundle) in repr(opened)
     with pytest.raises(IndexError, match=f"{bundle}: there is no test case 2 in suite 0"):
-        etstream._core.test_case(etstream.BundledProgramFile(bundle), 0, 2)
-    etstream.fat_pack({"a": program}, odd / "x.fat")
+        etstream._core.fitted_test_case(etstream.BundledProgramFile(bundle), 0, 2)
+    etstream.fat({"a": program}, odd / "x.fat")
     etstream.save_ptd(TENSORS, odd / "x.ptd")
     assert executorch.load_fat(odd / "x.fat").name == "a"

@@ -62,7 +62,7 @@ BLOCKS = {
     "docs/python.md: plan = etstream.bundle(": PYTHON_BLOCKS,
     "docs/python.md: report = etstream.inspect(": PYTHON_BLOCKS,
     "docs/python.md: plan = etstream.ptd(": PYTHON_BLOCKS,
-    "docs/python.md: etstream.fat_pack(": PYTHON_BLOCKS,
+    "docs/python.md: etstream.fat(": PYTHON_BLOCKS,
     "docs/python.md: etstream.pte(": PYTHON_BLOCKS,
     "docs/python.md: origins = etstream.explain(": PYTHON_BLOCKS,
     "docs/python.md: plan = etstream.reweight(": PYTHON_BLOCKS,

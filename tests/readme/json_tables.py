@@ -48,7 +48,7 @@ COMMANDS = {
         "reweight model.pte --was shards/w-00001-of-00003.ptd --now shards/w-00001-of-00003.ptd --partial"
         " --keep constants/2 --keep constants/3 -o kept.pte --json",
         "ptn program.ptg --constants constants.safetensors -o model.ptn --json",
-        "fat pack program=model.pte blob=cases.json -o model.fat --json",
+        "fat program=model.pte blob=cases.json -o model.fat --json",
         *named("first"),
         *named("second"),
     ],
@@ -95,7 +95,7 @@ COMMANDS = {
         "share first.pte second.pte --dry-run --least-size 1 --split-max-size 1M --json",
     ],
     "explain": ["explain model.pte --by model.pte --json", "explain model.pte --by delegated.pte --json"],
-    "inspect --graph": [f"inspect {name}.pte --graph forward --format json" for name in ("model", "small", "delegated")],
+    "inspect --graph": [f"inspect {name}.pte --graph forward --json" for name in ("model", "small", "delegated")],
     "inspect --budget": [f"inspect {name} --budget --json" for name in ("model.pte", "segmented.bpte", "delegated.pte")],
     "profile": ["profile --callers --json profile.json -- sh phase.sh"],
     "diff": ["diff model.bpte segmented.bpte --json", "diff model.pte small.pte --json", "diff model.pte model.pte --json",

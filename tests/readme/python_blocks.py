@@ -104,7 +104,7 @@ def files_in_python() -> None:
     run("docs/python.md", "report = etstream.inspect(", {"etstream": etstream})
     names = run("docs/python.md", "plan = etstream.ptd(", {"etstream": etstream, "x": x})
     assert names["names"] == ["linear.weight"]
-    names = run("docs/python.md", "etstream.fat_pack(", {"etstream": etstream})
+    names = run("docs/python.md", "etstream.fat(", {"etstream": etstream})
     assert etstream.verify("model.fat") and len(names["fat"]) == 2
     names = run("docs/python.md", "etstream.pte(", {"etstream": etstream})
     assert etstream.verify("shared.fat") and names["plan"].weights

@@ -640,6 +640,16 @@ Result<void> unpack(const ReadBytes& read, const std::string& name, Sink& sink, 
   return without_exceptions([&] { return packed::Unpacker(read, name, sink, options, base).run(); });
 }
 
+ReadBytes reporting(ReadBytes read, Progress progress, std::uint64_t size, std::uint64_t& done) {
+  return [read = std::move(read), progress = std::move(progress), size,
+          &done](std::span<std::byte> out) -> Result<std::size_t> {
+    ETSTREAM_ASSIGN(const std::size_t count, read(out));
+    done += count;
+    if (!progress(done, size)) return Error{ErrorCode::kInterrupted, "interrupted before all was written"};
+    return count;
+  };
+}
+
 ReadBytes source_reader(ByteSource source) {
   return [source = std::move(source),
           at = std::uint64_t{0}](std::span<std::byte> out) mutable -> Result<std::size_t> {

@@ -455,6 +455,23 @@ struct FlatbufferText::State : LoadedSchema {
   mutable std::vector<ParserPointer> idle;
 };
 
+namespace {
+
+/// Returns all bytes of a file. Error: kTooLarge over `limit` bytes.
+Result<ByteVector> content_of(const ByteSource& source, std::uint64_t limit) {
+  if (source.size() > limit) {
+    return error_in(ErrorCode::kTooLarge, source.name(), "{}, at most {} can be taken",
+                    readable_size(source.size()), readable_size(limit));
+  }
+  return without_exceptions([&]() -> Result<ByteVector> {
+    ByteVector out(static_cast<std::size_t>(source.size()));
+    ETSTREAM_TRY(source.read_at(0, out));
+    return out;
+  });
+}
+
+}  // namespace
+
 Result<FlatbufferText> FlatbufferText::open(const std::string& schema,
                                             const std::vector<std::string>& include_folders) {
   return without_exceptions([&]() -> Result<FlatbufferText> {
@@ -495,6 +512,18 @@ Result<ByteVector> FlatbufferText::compile(std::string_view json, const std::str
     if (!state_->raises_alignments) return out;
     return raise_alignments(std::move(out), state_->schema, name);
   });
+}
+
+Result<ByteVector> FlatbufferText::compile(const ByteSource& json) const {
+  ETSTREAM_ASSIGN(const ByteVector content, content_of(json, kLargestJson));
+  return compile({reinterpret_cast<const char*>(content.data()), content.size()}, json.name());
+}
+
+Result<std::string> FlatbufferText::decompile(const ByteSource& flatbuffer,
+                                              const DecompileOptions& options) const {
+  ETSTREAM_ASSIGN(const ByteVector content,
+                  content_of(flatbuffer, std::numeric_limits<std::int32_t>::max()));  // offsets have 32 bits
+  return decompile(content, options, flatbuffer.name());
 }
 
 Result<std::string> FlatbufferText::decompile(std::span<const std::byte> flatbuffer,

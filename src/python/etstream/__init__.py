@@ -19,20 +19,16 @@ from collections.abc import Mapping as _Mapping
 from etstream import results as results
 from etstream._arrays import Tolerance, compare
 from etstream._bundles import BundleOptions, ConvertOptions, TestCases, bundle, convert, read_test_cases
-from etstream._containers import FatContainerOptions, NativePackageOptions, embed, fat_pack, pack, ptn, unpack
+from etstream._containers import FatContainerOptions, NativePackageOptions, embed, fat, pack, ptn, unpack
 from etstream._core import (
     BundledProgramFile,
     Checkpoint,
     CheckpointTensor,
-    DelegatePayload,
     FatContainerFile,
-    FatPayload,
     FilePlan,
     FlatbufferText,
     NativePackageFile,
-    PackageMember,
     ProgramFile,
-    Segment,
     Source,
     Tensor,
     TestCase,
@@ -63,16 +59,15 @@ from etstream._weights import TensorDataOptions, load_ptd, ptd, ptd_shards, save
 from etstream._writing import WriteOptions
 
 __all__ = [
-    "BundleOptions", "BundledProgramFile", "Checkpoint", "CheckpointTensor", "ConvertOptions", "CorruptError",
-    "DelegatePayload", "Error", "ExactJson", "ExecutionError", "FatContainerFile", "FatContainerOptions", "FatPayload",
-    "FilePlan", "FlatbufferOptions", "FlatbufferText", "InvalidArgumentError", "IoError", "NativePackageFile",
-    "NativePackageOptions", "NoSuchFileError", "NoSuchNameError", "NotFoundError", "OutOfMemoryError", "OutputLike",
-    "PackageMember", "ProgramFile", "ProgramOptions", "RulesWarning", "Segment", "SharingOptions", "Source",
-    "SourceLike", "StreamLike", "Tensor", "TensorDataOptions", "TensorLike", "TestCase", "TestCases", "TestSuite",
-    "Tolerance", "TooLargeError", "UnsupportedError", "WriteOptions", "__version__", "bundle", "compare",
-    "compare_outputs", "convert", "diff", "embed", "explain", "extract", "fat_pack", "graph", "inspect", "load_ptd",
-    "memory_budget", "pack", "ptd", "ptd_shards", "pte", "ptn", "read_test_cases", "results", "reweight", "save_ptd",
-    "share", "unpack", "verify",
+    "BundleOptions", "BundledProgramFile", "Checkpoint", "CheckpointTensor", "ConvertOptions", "CorruptError", "Error",
+    "ExactJson", "ExecutionError", "FatContainerFile", "FatContainerOptions", "FilePlan", "FlatbufferOptions",
+    "FlatbufferText", "InvalidArgumentError", "IoError", "NativePackageFile", "NativePackageOptions",
+    "NoSuchFileError", "NoSuchNameError", "NotFoundError", "OutOfMemoryError", "OutputLike", "ProgramFile",
+    "ProgramOptions", "RulesWarning", "SharingOptions", "Source", "SourceLike", "StreamLike", "Tensor",
+    "TensorDataOptions", "TensorLike", "TestCase", "TestCases", "TestSuite", "Tolerance", "TooLargeError",
+    "UnsupportedError", "WriteOptions", "__version__", "bundle", "compare", "compare_outputs", "convert", "diff",
+    "embed", "explain", "extract", "fat", "graph", "inspect", "load_ptd", "memory_budget", "pack", "ptd", "ptd_shards",
+    "pte", "ptn", "read_test_cases", "results", "reweight", "save_ptd", "share", "unpack", "verify",
 ]
 
 # These classes have __getitem__, __len__ and __iter__; the other methods of a Mapping follow from these.

@@ -7,7 +7,7 @@ import operator
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from etstream import _core
 from etstream._errors import InvalidArgumentError
@@ -21,11 +21,7 @@ UINT64 = 2**64 - 1
 Value = TypeVar("Value")
 
 
-@overload
-def integer(argument: str, value: int, most: int = ...) -> int: ...
-@overload
-def integer(argument: str, value: int | None, most: int = ...) -> int | None: ...
-def integer(argument: str, value: int | None, most: int = UINT32) -> int | None:
+def integer(argument: str, value: int | None, most: int = UINT32) -> Any:
     """Returns an integer from 0 to `most`, or None for None. Raises TypeError, InvalidArgumentError."""
     if value is None:
         return None
@@ -35,11 +31,7 @@ def integer(argument: str, value: int | None, most: int = UINT32) -> int | None:
     return number
 
 
-@overload
-def size(argument: str, value: int | str, *, least: int = ..., most: int = ...) -> int: ...
-@overload
-def size(argument: str, value: int | str | None, *, least: int = ..., most: int = ...) -> int | None: ...
-def size(argument: str, value: int | str | None, *, least: int = 0, most: int = UINT64) -> int | None:
+def size(argument: str, value: int | str | None, *, least: int = 0, most: int = UINT64) -> Any:
     """Returns a number of bytes, given as an int or in words, such as "4G"; None for None. Raises TypeError,
     InvalidArgumentError."""
     if value is None:
@@ -51,11 +43,7 @@ def size(argument: str, value: int | str | None, *, least: int = 0, most: int = 
         raise InvalidArgumentError(f"{argument}: {error}") from None
 
 
-@overload
-def alignment(argument: str, value: int | str) -> int: ...
-@overload
-def alignment(argument: str, value: int | str | None) -> int | None: ...
-def alignment(argument: str, value: int | str | None) -> int | None:
+def alignment(argument: str, value: int | str | None) -> Any:
     """Returns an alignment in bytes, of at most 32 bits; see size()."""
     return size(argument, value, most=UINT32)
 

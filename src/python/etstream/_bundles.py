@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from etstream import _core
-from etstream._arguments import alignment, asked, by_name, several
+from etstream._arguments import asked, by_name, several
 from etstream._errors import InvalidArgumentError
 from etstream._package import installed_flatbuffers
 from etstream._programs import MetadataValue, ProgramOptions, planned_program
@@ -95,16 +95,7 @@ def _planned(program: SourceLike, cases: TestCases, options: BundleOptions) -> _
     if options["metadata"]:
         changes: Any = {**defaults_of(ProgramOptions), "metadata": options["metadata"]}
         program = planned_program(program, changes).program.source()
-    return _core.plan_bundle(
-        program,
-        suites_of(cases),
-        format=options["to"],
-        hash=options["hash"],
-        program_alignment=alignment("program_alignment", options["program_alignment"]),
-        unchecked=options["unchecked"],
-        as_of=options["as_of"],
-        flatbuffers=options["flatbuffers"] or installed_flatbuffers(),
-    )
+    return _core.plan_bundle(program, suites_of(cases), options, options["flatbuffers"] or installed_flatbuffers())
 
 
 def suites_of(cases: TestCases) -> list[_core.TestSuite]:

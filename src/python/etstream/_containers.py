@@ -30,7 +30,7 @@ class FatContainerOptions(WriteOptions, total=False):
 
 
 @keywords_of(FatContainerOptions)
-def fat_pack(
+def fat(
     payloads: Mapping[str, SourceLike], output: OutputLike | None = None, **options: Unpack[FatContainerOptions]
 ) -> _core.FilePlan:
     """Writes a fat container (NFAT, version 1). Returns the plan, whose size is that of the file.

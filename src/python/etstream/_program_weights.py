@@ -67,7 +67,19 @@ def share(
         raise InvalidArgumentError("give out_dir for the programs, or a fat container for them, or both")
     out_dir = asked(out_dir)
     with _core.Inputs():
-        plan = planned_sharing(_by_name(programs), fat is not None, options)
+        named = _by_name(programs)
+        planned, weights, container, report = _core.plan_shared_weights(
+            by_name("programs", named),
+            size("least_size", options["least_size"]),
+            fat is not None,
+            alignment("align", options["align"]),
+            size("split_max_size", options["split_max_size"]),
+        )
+        is_split = options["split_max_size"] is not None
+        outputs = {"shards": Table(weights)} if is_split else {"weights": weights[0] if weights else None}
+        plan = SharedWeightsPlan(
+            programs=dict(zip(named, planned)), container=container, report=SharingReport._of(report), **outputs
+        )
         files: list[tuple[_core.FilePlan, OutputLike | None]] = []
         if plan.shards and weights_to is not None:
             files += shard_outputs(plan.shards, weights_to)
@@ -84,28 +96,10 @@ def share(
     return plan
 
 
-def planned_sharing(
-    programs: Mapping[str, SourceLike], into_container: bool, options: SharingOptions
-) -> SharedWeightsPlan:
-    """Returns the plans of programs without what they share, for all options."""
-    planned, weights, container, report = _core.plan_shared_weights(
-        by_name("programs", programs),
-        size("least_size", options["least_size"]),
-        into_container,
-        alignment("align", options["align"]),
-        size("split_max_size", options["split_max_size"]),
-    )
-    is_split = options["split_max_size"] is not None
-    files = {"shards": Table(weights)} if is_split else {"weights": weights[0] if weights else None}
-    return SharedWeightsPlan(
-        programs=dict(zip(programs, planned)), container=container, report=SharingReport._of(report), **files
-    )
-
-
 @contextmanager
 def _new_folder(path: str | None, sync: bool) -> Iterator[None]:
     """Makes the folder unless it is there, and removes it again after an error."""
-    made = path if path is not None and _core.make_folder(path, sync=sync) else None
+    made = path if path is not None and _core.make_folder(path, sync) else None
     try:
         yield
     except BaseException:

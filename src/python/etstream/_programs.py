@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from etstream import _core
-from etstream._arguments import alignment, are_several, asked, by_name, is_path, names, names_by_name, size
+from etstream._arguments import are_several, asked, by_name, is_path, names, names_by_name, size
 from etstream._errors import InvalidArgumentError
 from etstream._package import installed_flatbuffers
 from etstream._types import OutputLike, SourceLike
@@ -122,15 +122,7 @@ def planned_program(program: SourceLike, options: ProgramOptions, constants_out:
         folder = os.path.dirname(program) if isinstance(program, str) else ""
     whole, *weights = _core.plan_program(
         program,
-        _core.ProgramPlanOptions(
-            segment_alignment=alignment("segment_alignment", options["segment_alignment"]),
-            constant_tensor_alignment=alignment("constant_tensor_alignment", options["constant_tensor_alignment"]),
-            delegate_alignment=alignment("delegate_alignment", options["delegate_alignment"]),
-            delegates=options["delegates"],
-            strict_alignment=options["strict_alignment"],
-            as_of=options["as_of"],
-            flatbuffers=options["flatbuffers"],
-        ),
+        options,
         drop_methods=[dropped] if isinstance(dropped, str) else names("drop_method", dropped),
         strip_stack_traces=options["strip_stack_traces"],
         constants_out=constants_out,

@@ -218,8 +218,4 @@ def diff(
         InvalidArgumentError: the files are of two kinds; atol or rtol is negative.
         CorruptError: a file is damaged.
     """
-    if is_path(a) and is_path(b):
-        report = _core.diff_paths(a, b, ignore_layout, partial, atol, rtol, _key_names(names))
-    else:
-        report = _core.diff(a, b, ignore_layout, atol, rtol, _key_names(names))
-    return Differences._of(report)
+    return Differences._of(_core.diff(a, b, ignore_layout, partial, atol, rtol, _key_names(names)))

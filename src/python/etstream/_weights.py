@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, overload
 
 from etstream import _core
-from etstream._arguments import alignment, are_several, asked, by_name, dtype_name, integer, is_path, names, size
+from etstream._arguments import are_several, asked, by_name, dtype_name, integer, is_path, names, size
 from etstream._errors import InvalidArgumentError
 from etstream._package import RulesWarning, warn
 from etstream._programs import shard_outputs
@@ -103,7 +103,7 @@ def ptd(
         raise InvalidArgumentError(f"to: expected 'ptd', 'safetensors' or 'pth', found {to!r}")
     with _core.Inputs(inputs):
         checkpoint = _changed(inputs, options)
-        (plan,) = _planned(checkpoint, to, options)
+        (plan,) = _core.plan_checkpoint(checkpoint, to, options, None)
         files: list[tuple[_core.FilePlan, OutputLike | None]] = [(plan, output)]
         if to == "pth" and isinstance(output, str):
             files += _parameters(checkpoint, output)
@@ -137,7 +137,8 @@ def ptd_shards(
     """
     with _core.Inputs():
         most = size("split_max_size", split_max_size)
-        files = shard_outputs(_planned(_changed(inputs, options), "ptd", options, most), output)
+        plans = _core.plan_checkpoint(_changed(inputs, options), "ptd", options, most)
+        files = shard_outputs(plans, output)
         write(files, options)
     return [str(path) for _, path in files]
 
@@ -175,16 +176,6 @@ def _changed(inputs: WeightsLike, options: TensorDataOptions) -> _core.Checkpoin
         _warn("rule", report.unmatched_rules, "no tensor to apply to")
         _warn("tensor", report.left_over_keys, "no rule applies, the name stays")
     return checkpoint
-
-
-def _planned(
-    checkpoint: _core.Checkpoint, to: WeightFormat, options: TensorDataOptions, max_size: int | None = None
-) -> list[_core.FilePlan]:
-    """Returns the plan of a file of the tensors; with max_size those of shards."""
-    aligned = alignment("segment_alignment", options["segment_alignment"])
-    return _core.plan_checkpoint(
-        checkpoint, to, options["dedup"], options["opaque"], aligned, options["as_of"], max_size
-    )
 
 
 @overload

@@ -99,13 +99,15 @@ def _plain(value: Any) -> Any:
         return [_plain(one) for one in value]
     if isinstance(value, complex):
         return [_plain(value.real), _plain(value.imag)]
+    if isinstance(value, _core.Source):
+        return value.name
     if isinstance(value, str) or (isinstance(value, float) and not math.isfinite(value)):
         return str(value)
     return value
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, (Table, Mapping)) or (isinstance(value, tuple) and len(repr(value)) > 80):
+    if isinstance(value, (Table, Mapping)) or (isinstance(value, tuple) and len(repr(value[:27])) > 80):
         return f"({len(value)})"
     return f"<{type(value).__name__}>" if isinstance(value, Result) else _REPR.repr(value)
 
@@ -227,6 +229,39 @@ class ReweightingPlan(Result):
     """The number of payloads that are made of the new checkpoint."""
     origins: WeightOrigins
     """The origins of the old payloads."""
+
+
+# Open files
+
+
+class Segment(Result):
+    """A part of a program that lies behind its flatbuffer."""
+
+    use: str
+    """"constants", "mutable data", "delegate XnnpackBackend", "named data"; "" for none."""
+    offset: int
+    size: int
+    data: _core.Source
+
+
+class FatPayload(Result):
+    """A payload of a fat container."""
+
+    name: str
+    offset: int
+    data: _core.Source
+    kind: str | None = None
+    """The kind of file that it is, as inspect() names kinds; None for data that a backend knows."""
+
+
+class PackageMember(Result):
+    """A member of a package's archive."""
+
+    name: str
+    offset: int
+    crc32: int
+    """The checksum that its data should have."""
+    data: _core.Source
 
 
 # share()
@@ -526,6 +561,12 @@ class Payload(Result):
     keys: int | None = None
     parts: Table[PayloadPart] = _NONE
     facts: Table[PayloadFact] = _NONE
+
+
+class DelegatePayload(Payload):
+    """The data of a delegate of an open program."""
+
+    data: _core.Source
 
 
 class MetadataEntry(Result):

@@ -59,8 +59,8 @@ same ptd model.pte -o none/w.ptd --split-max-size 20480
 same ptd model.pte --to pth -o full
 same bundle model.pte --cases cases.json -o full
 same convert out.bpte --to segmented -o none/out.bpte
-same fat pack a=model.pte -o full
-same fat pack a=model.pte -o "$(head -c 256 /dev/zero | tr '\0' n)"
+same fat a=model.pte -o full
+same fat a=model.pte -o "$(head -c 256 /dev/zero | tr '\0' n)"
 (ulimit -f 4; try etstream share model.pte other.pte --weights-to w.ptd --out-dir new 2>/dev/null)
 ls -A new none made 2>&1
 echo '--- an input that changes while a pipe is full'

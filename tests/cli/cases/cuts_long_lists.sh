@@ -41,4 +41,4 @@ try etstream diff many.pte changed.pte | around
 etstream inspect many.pte | grep '^ *1[67]  named/k00'
 # A plan shows the largest extents, in the order of the file.
 for i in $(seq 42); do head -c $((i * 7 % 43)) model.pte >part$i; done
-try etstream fat pack $(for i in $(seq 42); do echo p$i=part$i; done) --no-dedup --dry-run | sed -n '1,3p; 40,$p'
+try etstream fat $(for i in $(seq 42); do echo p$i=part$i; done) --no-dedup --dry-run | sed -n '1,3p; 40,$p'

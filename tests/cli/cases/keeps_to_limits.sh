@@ -10,9 +10,9 @@ try etstream convert out.bpte --to segmented -o converted.bpte --max-disk 100
 try etstream pte model.pte -o program.pte --constants-to weights.ptd --max-disk 22K
 try etstream ptd model.pte -o weights.ptd --split-max-size 1K --max-disk 100
 try etstream ptd model.pte -o weights.ptd --split-max-size 1K --max-disk 100 --dry-run
-try etstream fat pack a=model.pte -o model.fat --max-disk 100
-try etstream fat pack a=model.pte -o model.fat --max-disk 1M
-try etstream fat extract model.fat a -o a.pte --max-disk 100
+try etstream fat a=model.pte -o model.fat --max-disk 100
+try etstream fat a=model.pte -o model.fat --max-disk 1M
+try etstream extract model.fat a -o a.pte --max-disk 100
 try etstream extract out.bpte program -o p.pte --max-disk 100
 try etstream extract out.bpte program -o p.pte --cases cases --max-disk 100
 try etstream extract out.bpte --cases cases --max-disk 100

@@ -5,7 +5,7 @@ quietly etstream bundle model.pte --cases cases.json --to segmented -o segmented
 quietly etstream pte model.pte --constants-to weights.ptd -o thin.pte
 quietly etstream ptd weights.ptd --to safetensors -o weights.safetensors
 quietly etstream ptd weights.ptd --to pth -o weights.pth
-quietly etstream fat pack a=thin.pte -o container.fat
+quietly etstream fat a=thin.pte -o container.fat
 cp "$GOLDEN/native_package/expected.ptn" package.ptn
 printf 'packed weights and an index CWPX\002\0\0\0' >cache.xpwc
 printf 'GGUF\003\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' >weights.gguf
@@ -18,7 +18,7 @@ mkdir folder
 all='model.pte bundle.bpte segmented.bpte weights.ptd weights.safetensors weights.gguf weights.pth container.fat package.ptn cache.xpwc
   model.safetensors.index.json program.json config.json list.json other.json folder'
 for command in 'pte FILE -o out' 'convert FILE --to bp08 -o out' 'bundle FILE --cases cases.json -o out' \
-  'bundle model.pte --cases FILE -o out' 'ptd FILE -o out' 'ptd weights.ptd --map FILE -o out' 'fat extract FILE a -o out' \
+  'bundle model.pte --cases FILE -o out' 'ptd FILE -o out' 'ptd weights.ptd --map FILE -o out' \
   'verify FILE' 'verify thin.pte FILE' 'verify FILE weights.ptd' 'pte thin.pte --constants-from FILE -o out' \
   'pte model.pte --constants-to to.ptd --keys FILE -o out' 'ptn FILE --constants weights.ptd -o out'; do
   echo "etstream $command"

@@ -13,7 +13,7 @@ for command in 'inspect page.pte' 'diff page.pte model.pte' 'pte page.pte -o out
   'ptd error.ptd -o out' 'pte error.ptd -o out' 'ptd pointer.safetensors --to safetensors -o out' \
   'extract pointer.safetensors named/x -o out' 'extract denied.bpte program -o out' \
   'convert denied.bpte --to segmented -o out' 'bundle page.pte --cases cases.json -o out' \
-  'bundle model.pte --cases page.pte -o out' 'fat extract page.pte a -o out' 'verify model.pte error.ptd' \
+  'bundle model.pte --cases page.pte -o out' 'verify model.pte error.ptd' \
   'pte model.pte --constants-from pointer.safetensors -o out' 'share page.pte model.pte --dry-run'; do
   echo "etstream $command"
   try etstream $command

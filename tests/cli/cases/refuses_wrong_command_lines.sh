@@ -5,9 +5,7 @@ try etstream verfy model.pte
 try etstream xyzzy
 try etstream model.pte
 try etstream fat
-try etstream fat pak
 try etstream help nosuch
-try etstream help fat pakc
 try etstream bundle model.pte --cases cases.json -o out.bpte --fast
 try etstream bundle model.pte --case cases.json -o out.bpte
 try etstream inspect model.pte --jsn
@@ -33,7 +31,7 @@ try etstream extract model.pte
 try etstream extract model.pte -o out
 # Options exclude each other, and values are wrong.
 try etstream bundle model.pte --cases cases.json -o - --json
-try etstream inspect model.pte --format json
+try etstream inspect model.pte --graph forward --format json
 try etstream inspect model.pte --json --html page.html
 try etstream bundle model.pte --cases cases.json -o out.bpte --program-alignment many
 try etstream bundle model.pte --cases cases.json -o out.bpte --to bp8
@@ -50,7 +48,7 @@ try etstream pte model.pte -o out --constants-to ""
 try etstream ptd model.pte -o out.ptd --map ""
 try etstream explain model.pte --by ""
 try etstream inspect model.pte --names ""
-try etstream fat pack a=model.pte -o ""
+try etstream fat a=model.pte -o ""
 # A command to run does not come after --.
 try etstream run
 try etstream run --

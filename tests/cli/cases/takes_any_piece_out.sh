@@ -6,7 +6,7 @@ cp "$GOLDEN"/gguf/expected.gguf weights.gguf
 cp "$GOLDEN"/torch_files/protocol_2.pth weights.pth
 etstream bundle model.pte --cases cases.json -o model.bpte >/dev/null
 etstream convert model.bpte --to segmented -o segmented.bpte >/dev/null
-etstream fat pack cpu=delegated.pte a/b=model.bpte -o model.fat >/dev/null
+etstream fat cpu=delegated.pte a/b=model.bpte -o model.fat >/dev/null
 while IFS='|' read -r file piece; do
   etstream extract "$file" "$piece" -o piece --no-sync && sha256sum <piece
 done <<'END'

@@ -4,7 +4,7 @@ for size in 4096 4096B 4K 4k 4KB 4KiB 4Ki '4 KiB' '4   kb'; do
   etstream pte model.pte --segment-alignment "$size" --dry-run | sed -n '$p'
 done
 try etstream bundle model.pte --cases cases.json -o out.bpte --program-alignment 4K
-try etstream fat pack a=model.pte -o out.fat --align '16 KiB'
+try etstream fat a=model.pte -o out.fat --align '16 KiB'
 try etstream inspect out.fat
 try etstream ptd model.pte -o out.ptd --segment-alignment 4k --max-disk 1MiB --max-memory '1 GB'
 try etstream ptd model.pte -o split.ptd --split-max-size 32KB

@@ -4,21 +4,24 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "etstream/program_plan.h"
 #include "present/reports.h"
 #include "printed.h"
+#include "test_sources.h"
 
 namespace etstream::weight_reports_test {
 namespace {
 
 TEST_CASE("what programs keep and rename is told, but for data of no bytes and all renamed keys but ten") {
+  const std::vector<SharingInput> before = {{"a", source_of("12345")}, {"b", source_of("123456")}};
   SharedWeightsPlan plan;
   plan.programs.resize(2);
   plan.data = {{0, {{0, "empty", KeptBecause::kSmall}}, {}}, {1, {{1, "one", KeptBecause::kSmall}}, {}}};
   const auto renamed = [&](std::size_t keys) {
     plan.renamed.resize(keys, {1, "w", "v"});
-    const std::string all = printed_to(stdout, [&] { print_sharing({{"a", 5}, {"b", 6}}, plan); });
+    const std::string all = printed_to(stdout, [&] { print_sharing(before, plan); });
     return all.substr(all.find("shared:"));
   };
   const std::string kept =
@@ -29,7 +32,7 @@ TEST_CASE("what programs keep and rename is told, but for data of no bytes and a
   for (int i = 0; i < 10; ++i) keys += "  b: 'w' is 'v'\n";
   CHECK(renamed(10) == kept + keys);
   CHECK(renamed(12) == kept + keys + "  ... and 2 more keys\n");
-  const auto report = nlohmann::json::parse(json_text(sharing_to_json({{"a", 5}, {"b", 6}}, plan)));
+  const auto report = nlohmann::json::parse(json_text(sharing_to_json(before, plan)));
   CHECK(report["size_before"] == 11);
   CHECK(report["kept"].size() == 2);
   CHECK(report["renamed"][11] == nlohmann::json::parse(R"({"program": "b", "name": "w", "key": "v"})"));

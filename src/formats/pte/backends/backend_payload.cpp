@@ -170,18 +170,6 @@ Result<std::vector<DelegatePayload>> read_delegate_payloads(const ProgramFile& p
   });
 }
 
-Result<ByteSource> part_of(const DelegatePayload& payload, const std::string& name) {
-  return without_exceptions([&]() -> Result<ByteSource> {
-    const auto found = std::ranges::find(payload.parts, name, &PayloadPart::name);
-    if (found != payload.parts.end()) return payload.data.slice(found->offset, found->size);
-    return make_error(ErrorCode::kNotFound, "the data of method {}, delegate {} ({}) has no part {}; {}",
-                      quote(payload.method), payload.delegate, printable(payload.backend), quote(name),
-                      payload.parts.empty()
-                          ? "its parts are not known"
-                          : text("it has {}", names_text(payload.parts, &PayloadPart::name)));
-  });
-}
-
 std::string describe(std::span<const std::string> methods, const DelegateReference& reference) {
   return text("method {}, delegate {} ({})", quote(methods[reference.method]), reference.delegate,
               printable(reference.backend));

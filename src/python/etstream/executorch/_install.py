@@ -21,13 +21,8 @@ _uses: dict[str, FunctionUse] = {}
 def _patches() -> list[Patch]:
     global _uses
     _uses = {}  # installations keep the dictionary of their time
-    patches = [
-        *_programs.patches(),
-        *_bundles.patches(),
-        *_etrecord.patches(),
-        *_flatc.patches(),
-    ]
-    return [counted(patch, _uses) for patch in patches]
+    modules = (_programs, _bundles, _etrecord, _flatc)
+    return [counted(patch, _uses) for module in modules for patch in module.patches()]
 
 
 _installed = PatchSet("install()", _patches, (*_programs.NEEDS, *_etrecord.NEEDS))

@@ -126,11 +126,8 @@ def _write_to_file(original: Callable[..., Any]) -> Callable[..., Any]:
     return write
 
 
-def _write_patches() -> list[Patch]:
-    return [Patch("executorch.exir.program._program:ExecutorchProgramManager", "write_to_file", _write_to_file)]
-
-
-writing = PatchSet("names", _write_patches)
+_MANAGER = "executorch.exir.program._program:ExecutorchProgramManager"
+writing = PatchSet("names", lambda: [Patch(_MANAGER, "write_to_file", _write_to_file)])
 """The patches that make write_to_file() of a manager write names too, while anyone has entered them."""
 
 

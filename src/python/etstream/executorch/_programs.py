@@ -14,8 +14,9 @@ from etstream import _core
 from etstream._arguments import asked
 from etstream._errors import InvalidArgumentError
 from etstream._package import installed_executorch, installed_flatbuffers
+from etstream._programs import ProgramOptions
 from etstream._types import OutputLike
-from etstream._writing import Progress
+from etstream._writing import Progress, defaults_of
 from etstream.executorch._cords import cord_of
 from etstream.executorch._key_names import is_writing, path_of_names, plan_of
 from etstream.executorch._patches import Patch, instead, leave_to_executorch, of_manager
@@ -71,14 +72,15 @@ def plan_pte_file(
             for key, entry in entries.items()
         ]
         segments += [_segment(buffers[index], entry.alignment) for index, entry in first.items()]
-    options = _core.ProgramPlanOptions(
-        segment_alignment=segment_alignment,
-        constant_tensor_alignment=constant_tensor_alignment,
-        delegate_alignment=delegate_alignment,
-        delegates="segments" if extract_delegate_segments else "inline",
-        as_of=installed_executorch(),
-        flatbuffers=installed_flatbuffers(),
-    )
+    options = {
+        **defaults_of(ProgramOptions),
+        "segment_alignment": segment_alignment,
+        "constant_tensor_alignment": constant_tensor_alignment,
+        "delegate_alignment": delegate_alignment,
+        "delegates": "segments" if extract_delegate_segments else "inline",
+        "as_of": installed_executorch(),
+        "flatbuffers": installed_flatbuffers(),
+    }
     return _core.plan_pte_file(dataclasses.replace(program, **changes), options)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Protocol, TypedDict
 
 import torch
-from etstream import _core, fat_pack, pte, share
+from etstream import _core, fat, pte, share
 from etstream._arguments import asked, several
 from etstream._errors import Error, InvalidArgumentError, NoSuchNameError
 from etstream._writing import Progress, Unpack, keywords_of
@@ -315,7 +315,7 @@ class _Made:
 @contextmanager
 def _specialized(exported_program: ExportedProgram, align: int | str, options: SpecializeOptions) -> Iterator[_Made]:
     chosen, spill = _chosen_recipes(options["recipes"], options["fallback"]), asked(options["spill"])
-    fat_pack(dict.fromkeys(chosen, b""), align=align, dry_run=True)  # checks names and alignment before the work
+    fat(dict.fromkeys(chosen, b""), align=align, dry_run=True)  # checks names and alignment before the work
     with ExitStack() as files:
         programs = {}
         with low_memory_export(spill, limit=options["limit"]):
@@ -329,7 +329,7 @@ def _specialized(exported_program: ExportedProgram, align: int | str, options: S
             payloads = {name: plan.source() for name, plan in shared.programs.items()}
             weights = shared.weights
         yield _Made(
-            container=fat_pack(payloads, align=align, dry_run=True),
+            container=fat(payloads, align=align, dry_run=True),
             weights=weights,
             alone={name: program.size for name, program in programs.items()},
             payloads={name: payload.size for name, payload in payloads.items()},
