@@ -229,6 +229,11 @@ struct Comparison {
   std::optional<Mismatch> first;  // the first mismatch
   /// The mismatch with the largest absolute error, or the first with a NaN or an infinity.
   std::optional<Mismatch> worst;
+  /// The energy of the expected values by that of the errors, in dB (SQNR); the cosine of the angle between
+  /// the two; and whether the largest of both is at one place (top-1): all over the pairs that are finite.
+  double signal_to_noise = 0;
+  double cosine = 0;
+  bool same_largest = true;
   std::optional<TensorLayout> layout;  // of the tensors; none for other values
 
   /// Returns whether all elements are within the tolerance.

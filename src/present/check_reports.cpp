@@ -53,6 +53,10 @@ Json output_to_json(const OutputRun& output, std::size_t index) {
                               number_or_text(found.largest_absolute_error),
                               number_or_text(found.largest_relative_error),
                               number_or_text(found.mean_absolute_error)));
+  if (found.layout && found.largest_absolute_error > 0) {
+    out.update(ETSTREAM_MEMBERS(number_or_text(found.signal_to_noise), number_or_text(found.cosine),
+                                found.same_largest));
+  }
   out.update({{"largest_absolute_place", place(found.largest_absolute_error, found.largest_absolute_index)},
               {"largest_relative_place", place(found.largest_relative_error, found.largest_relative_index)},
               {"first", mismatch_to_json(found, found.first)},

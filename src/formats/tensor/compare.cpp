@@ -7,6 +7,7 @@
 #include <complex>
 #include <concepts>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "core/base/match.h"
@@ -77,7 +78,10 @@ class Comparer {
   void add(T expected, T actual) noexcept {
     const Difference found = difference(expected, actual, tolerance_);
     const std::uint64_t index = comparison_.elements++;
-    if (found.finite) add_error(index, found.absolute, magnitude(expected));
+    if (found.finite) {
+      add_error(index, found.absolute, magnitude(expected));
+      add_energy(index, expected, actual, found.absolute);
+    }
     if (found.finite ? found.absolute == 0 : found.passes) ++comparison_.equal;
     if (!found.finite && !found.passes) ++comparison_.not_finite;
     if (found.passes) return;
@@ -91,6 +95,11 @@ class Comparer {
 
   [[nodiscard]] Comparison finish() {
     if (finite_ > 0) comparison_.mean_absolute_error = sum_ / static_cast<double>(finite_);
+    comparison_.signal_to_noise = error_energy_ == 0 ? std::numeric_limits<double>::infinity()
+                                                     : 10 * std::log10(expected_energy_ / error_energy_);
+    const double energy = std::sqrt(expected_energy_) * std::sqrt(actual_energy_);
+    comparison_.cosine = energy == 0 ? 0 : product_ / energy;
+    comparison_.same_largest = largest_expected_.index == largest_actual_.index;
     return comparison_;
   }
 
@@ -107,8 +116,38 @@ class Comparer {
     comparison_.largest_relative_index = index;
   }
 
+  template <class T>
+  void add_energy(std::uint64_t index, T expected, T actual, double error) noexcept {
+    if constexpr (std::same_as<T, std::complex<double>>) {
+      product_ += expected.real() * actual.real() + expected.imag() * actual.imag();
+    } else {
+      product_ += static_cast<double>(expected) * static_cast<double>(actual);
+      largest_expected_.add(index, static_cast<double>(expected));
+      largest_actual_.add(index, static_cast<double>(actual));
+    }
+    expected_energy_ += magnitude(expected) * magnitude(expected);
+    actual_energy_ += magnitude(actual) * magnitude(actual);
+    error_energy_ += error * error;
+  }
+
+  /// The first of the largest elements.
+  struct Largest {
+    std::uint64_t index = 0;
+    double value = -std::numeric_limits<double>::infinity();
+
+    void add(std::uint64_t at, double number) noexcept {
+      if (number > value) *this = {at, number};
+    }
+  };
+
   const Tolerance tolerance_;
   Comparison comparison_;
+  Largest largest_expected_;
+  Largest largest_actual_;
+  double expected_energy_ = 0;
+  double actual_energy_ = 0;
+  double error_energy_ = 0;
+  double product_ = 0;
   double worst_ = 0;
   double sum_ = 0;
   std::uint64_t finite_ = 0;
@@ -244,9 +283,13 @@ std::string_view kind_of(const Value& value) {
   return kNames[value.index()];
 }
 
-std::string number_text(const Number& number) {
+/// Returns a number as its type prints it: 0.1 for the float32 that is 0.10000000149011612.
+std::string number_text(const Number& number, bool is_float32) {
   return match(
-      number, [](double value) { return exact_text(value); },
+      number,
+      [&](double value) {
+        return is_float32 && std::isfinite(value) ? text("{}", static_cast<float>(value)) : exact_text(value);
+      },
       [](std::complex<double> value) {
         return text("{}{}{}j", exact_text(value.real()), std::signbit(value.imag()) ? "" : "+",
                     exact_text(value.imag()));
@@ -267,8 +310,9 @@ std::string error_text(const Comparison& comparison, double error, std::string_v
 
 std::string mismatch_text(const Comparison& comparison, const Mismatch& mismatch) {
   const std::string place = at(comparison, mismatch.index);
-  return text("{}{}expected {}, found {}", place, place.empty() ? " " : ", ", number_text(mismatch.expected),
-              number_text(mismatch.actual));
+  const bool is_float32 = comparison.layout && comparison.layout->scalar_type == ScalarType::kFloat32;
+  return text("{}{}expected {}, found {}", place, place.empty() ? " " : ", ",
+              number_text(mismatch.expected, is_float32), number_text(mismatch.actual, is_float32));
 }
 
 }  // namespace
@@ -332,6 +376,10 @@ std::string summary(const Comparison& comparison) {
               error_text(comparison, comparison.largest_relative_error, "relative",
                          comparison.largest_relative_index),
               comparison.mean_absolute_error);
+  if (comparison.layout && comparison.elements > 1 && comparison.largest_absolute_error > 0) {
+    out += text("; SQNR {:.1f} dB, cosine {:.6f}, top-1 {}", comparison.signal_to_noise, comparison.cosine,
+                comparison.same_largest ? "agrees" : "differs");
+  }
   if (comparison.passed()) return out;
   out += "; first" + mismatch_text(comparison, *comparison.first);
   if (comparison.worst->index != comparison.first->index)

@@ -389,6 +389,9 @@ class Comparison(Result):
     largest_absolute_error: float | None = None
     largest_relative_error: float | None = None
     mean_absolute_error: float | None = None
+    signal_to_noise: float | None = None
+    cosine: float | None = None
+    same_largest: bool | None = None
     largest_absolute_place: tuple[int, ...] = _NONE
     largest_relative_place: tuple[int, ...] = _NONE
     first: Mismatch | None = None

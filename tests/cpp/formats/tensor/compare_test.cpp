@@ -315,7 +315,12 @@ TEST_CASE("a summary is a line for a person") {
   CHECK(
       summary(compared(doubles({1, 2, kNan}), doubles({1, 2.5, 1}))) ==
       "2 of 3 elements not as expected; largest errors 0.5 absolute at [1], 0.25 relative at [1], mean 0.25; "
-      "first at [1], expected 2, found 2.5; worst at [2], expected nan, found 1");
+      "SQNR 13.0 dB, cosine 0.996546, top-1 agrees; first at [1], expected 2, found 2.5; worst at [2], "
+      "expected nan, found 1");
+  const Comparison turned = compared(doubles({1, 2, 0}), doubles({2, -1, 0}));
+  CHECK(turned.cosine == 0);
+  CHECK(!turned.same_largest);
+  CHECK(turned.signal_to_noise == doctest::Approx(-3.0103));
 }
 
 }  // namespace
