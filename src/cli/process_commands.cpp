@@ -78,6 +78,10 @@ void add_inputs_of(const std::vector<std::string>& command) {
   for (std::string folder; std::getline(folders, folder, ':');) add(std::filesystem::path(folder) / program);
 }
 
+constexpr const char* kExitCodes =
+    "The exit code is the command's; 127 if there is no such command, 126 if it can't be run, and 125 after "
+    "another error.";
+
 struct RunArguments {
   std::vector<std::string> misplaced;
   OutOfCoreOptions options;
@@ -146,6 +150,7 @@ void add_run_command(CLI::App& app, ChosenCommand& chosen) {
            "command with its blocks in memory, and say so");
   add_flag(command, "--report", arguments.report,
            "At the end, report the command's use of memory on standard error");
+  add_footer(command, kExitCodes);
 }
 
 namespace {
@@ -171,6 +176,7 @@ struct ProfileArguments {
   bool executorch = false;
   bool callers = false;
   std::vector<std::string> compare;
+  std::string compare_if_there;
 };
 
 /// The texts of the reports, and where they go.
@@ -355,7 +361,14 @@ Result<void> compare_command(const ProfileArguments& arguments, ChosenCommand& c
   return check_whole(after.profile, arguments.compare[1]);
 }
 
-Result<void> profile_command(const ProfileArguments& arguments, ChosenCommand& chosen) {
+Result<void> profile_command(ProfileArguments arguments, ChosenCommand& chosen) {
+  std::error_code ignored;
+  if (!arguments.compare_if_there.empty() && !std::filesystem::exists(arguments.compare[0], ignored)) {
+    complain("etstream profile: there is no {} yet: nothing is compared with it\n",
+             quote(arguments.compare[0]));
+    arguments.compare.clear();
+    std::erase_if(arguments.limits, [](const Limit& one) { return one.percent.has_value(); });
+  }
   if (arguments.compare.size() == 2) return compare_command(arguments, chosen);
   std::optional<ReadProfile> before;
   if (!arguments.compare.empty()) {
@@ -412,21 +425,22 @@ Limit read_limit(const std::string& given, bool has_baseline) {
   return out;
 }
 
-void check_profile(const ChosenCommand& chosen, ProfileArguments& arguments) {
-  const auto refuse_if = [](bool is_given, const char* option, const char* reason) {
-    if (is_given) refuse(text("{}: {}", option, reason));
+void check_profile(const CLI::App& command, const ChosenCommand& chosen, ProfileArguments& arguments) {
+  const auto refuse_if = [](bool is_wrong, const char* option, const char* reason) {
+    if (is_wrong) refuse(text("{}: {}", option, reason));
   };
+  const auto refuse_all = [&](std::initializer_list<const char*> options, const char* reason) {
+    for (const char* const option : options) refuse_if(is_given(command, option), option, reason);
+  };
+  if (!arguments.compare_if_there.empty()) arguments.compare = {arguments.compare_if_there};
   for (const std::string& given : arguments.fail_above) {
     arguments.limits.push_back(read_limit(given, !arguments.compare.empty()));
   }
   refuse_if(!arguments.markdown.empty() && arguments.compare.empty(), "--markdown", "needs --compare");
   if (arguments.compare.size() == 2) {
-    const char* const no_run = "two profiles are compared, and no command is run";
     refuse_if(!chosen.command.empty(), "--compare", "takes one profile with a command, two without");
-    refuse_if(!arguments.json.empty(), "--json", no_run);
-    refuse_if(!arguments.phase.empty(), "--phase", no_run);
-    refuse_if(arguments.callers, "--callers", no_run);
-    refuse_if(arguments.executorch, "--executorch", no_run);
+    refuse_all({"--json", "--phase", "--callers", "--executorch"},
+               "two profiles are compared, and no command is run");
     return;
   }
   require_other_command(chosen, arguments.misplaced);
@@ -435,12 +449,8 @@ void check_profile(const ChosenCommand& chosen, ProfileArguments& arguments) {
   refuse_if(is_standard_output(arguments.html), "--html", mixed);
   refuse_if(is_standard_output(arguments.markdown), "--markdown", mixed);
   if (arguments.phase.empty()) return;
-  const char* const of_whole = "the `etstream profile` around this one reports";
-  refuse_if(!arguments.json.empty(), "--json", of_whole);
-  refuse_if(!arguments.html.empty(), "--html", of_whole);
-  refuse_if(!arguments.fail_above.empty(), "--fail-above", of_whole);
-  refuse_if(!arguments.compare.empty(), "--compare", of_whole);
-  refuse_if(arguments.callers, "--callers", of_whole);
+  refuse_all({"--json", "--html", "--fail-above", "--compare", "--compare-if-there", "--callers"},
+             "the `etstream profile` around this one reports");
 }
 
 }  // namespace
@@ -449,7 +459,7 @@ void add_profile_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<ProfileArguments>(
       app, chosen, "profile",
       "Run a command and report its use of memory: by phase, by process, and over time", profile_command,
-      [&chosen](const CLI::App&, ProfileArguments& given) { check_profile(chosen, given); });
+      [&chosen](const CLI::App& own, ProfileArguments& given) { check_profile(own, chosen, given); });
   add_other_command(command, arguments.misplaced);
   add_option(command, "--json", "OUT.json", arguments.json, "Write all measurements to this file");
   add_option(command, "--html", "OUT.html", arguments.html,
@@ -466,11 +476,17 @@ void add_profile_command(CLI::App& app, ChosenCommand& chosen) {
            "Also tell what Python was doing when it used more memory than ever before");
   add_option(command, "--phase", "NAME", arguments.phase,
              "Make the command a phase of the `etstream profile` around this one, and report nothing");
-  add_option(command, "--compare", "BEFORE.json [AFTER.json]", arguments.compare,
-             "Compare the command with an earlier profile; or two profiles, and run nothing")
-      .expected(1, 2);
+  const Option compare =
+      add_option(command, "--compare", "BEFORE.json [AFTER.json]", arguments.compare,
+                 "Compare the command with an earlier profile; or two profiles, and run nothing")
+          .expected(1, 2);
+  add_option(command, "--compare-if-there", "BEFORE.json", arguments.compare_if_there,
+             "Do so if there is such a file, and say if there is none, as on a gate's first night")
+      .excludes(compare);
   add_option(command, "--markdown", "OUT.md", arguments.markdown,
              "Append the comparison as a table, for a pull request");
+  add_footer(command, std::string(kExitCodes) +
+                          " If the command succeeds, it is 3 if it used more than --fail-above.");
 }
 
 }  // namespace etstream::cli

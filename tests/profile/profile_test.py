@@ -461,6 +461,10 @@ class Profile(unittest.TestCase):
 
         self.assertEqual(grown(200, "--json", "a.json").returncode, 0)
         self.assertEqual(grown(201, "--compare", "a.json", "--fail-above", "5%", "--fail-above", "5%@lower").returncode, 0)
+        first = grown(200, "--compare-if-there", "no.json", "--fail-above", "5%", "--fail-above", "9G")
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertIn("there is no 'no.json' yet: nothing is compared with it", first.stderr)
+        self.assertEqual(grown(250, "--compare-if-there", "a.json", "--fail-above", "5%").returncode, 3)
         more = ["--compare", "a.json", "--fail-above", "5%@lower", "--json", "b.json", "--html", "b.html", "--markdown", "b.md"]
         (self.folder / "b.md").write_text("# Tests\n")
         done = grown(250, *more)
