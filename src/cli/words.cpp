@@ -3,18 +3,15 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <utility>
+
+#include "core/base/text.h"
 
 namespace etstream::cli {
 
 namespace {
 
-struct WordsOfTerm {
-  AdviceTerm term;
-  std::string_view words;
-};
-constexpr WordsOfTerm kOptionWords[] = {
+constexpr AdviceWords kOptionWords = {{
     {AdviceTerm::kAllowOpaque, "--opaque"},
     {AdviceTerm::kBase, "--base to etstream unpack"},
     {AdviceTerm::kBundleTestCases, "etstream bundle MODEL --cases CASES.json -o OUT.bpte takes them"},
@@ -44,16 +41,12 @@ constexpr WordsOfTerm kOptionWords[] = {
     {AdviceTerm::kVerify, "etstream verify"},
     {AdviceTerm::kWriteProgram, "etstream pte writes a program from it"},
     {AdviceTerm::kWriteToDescriptor, "write to standard output (-o - >FILE)"},
-};
-static_assert(std::ranges::all_of(kOptionWords,
-                                  [](const WordsOfTerm& each) {
-                                    return static_cast<std::ptrdiff_t>(each.term) == &each - kOptionWords;
-                                  }) &&
-              std::size(kOptionWords) == static_cast<std::size_t>(AdviceTerm::kWriteToDescriptor) + 1);
+}};
+static_assert(has_each_term(kOptionWords));
 
 }  // namespace
 
-std::string_view option_words(AdviceTerm term) { return kOptionWords[static_cast<std::size_t>(term)].words; }
+std::string_view option_words(AdviceTerm term) { return kOptionWords[static_cast<std::size_t>(term)].second; }
 
 namespace {
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "etstream/result.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
-#include <iterator>
 #include <utility>
+
+#include "core/base/text.h"
 
 namespace etstream {
 
@@ -27,8 +26,7 @@ void ResultBase::end_without_error() noexcept {
 
 namespace {
 
-/// The words for each term, by term.
-constexpr std::pair<AdviceTerm, std::string_view> kWords[] = {
+constexpr AdviceWords kWords = {{
     {AdviceTerm::kAllowOpaque, "allow_opaque"},
     {AdviceTerm::kBase, "base to unpack()"},
     {AdviceTerm::kBundleTestCases, "bundle a program with them"},
@@ -57,10 +55,8 @@ constexpr std::pair<AdviceTerm, std::string_view> kWords[] = {
     {AdviceTerm::kVerify, "verify()"},
     {AdviceTerm::kWriteProgram, "write a program from it first"},
     {AdviceTerm::kWriteToDescriptor, "write to an open descriptor"},
-};
-static_assert(std::size(kWords) == static_cast<std::size_t>(AdviceTerm::kWriteToDescriptor) + 1);
-static_assert(std::ranges::adjacent_find(kWords, std::ranges::greater_equal(),
-                                         [](const auto& term) { return term.first; }) == std::end(kWords));
+}};
+static_assert(has_each_term(kWords));
 
 }  // namespace
 

@@ -5,11 +5,13 @@
 
 #include <fmt/core.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "etstream/result.h"
@@ -39,6 +41,17 @@ template <class... Arguments>
 [[nodiscard]] Error error_in(ErrorCode code, std::string_view file, Template<Arguments...> words,
                              const Arguments&... arguments) {
   return Error{code, text("{}: {}", file, text(words, arguments...)), 0, std::string(file)};
+}
+
+/// The words of an interface for each term, by term.
+using AdviceWords = std::array<std::pair<AdviceTerm, std::string_view>,
+                               static_cast<std::size_t>(AdviceTerm::kWriteToDescriptor) + 1>;
+[[nodiscard]] constexpr bool has_each_term(const AdviceWords& words) {
+  std::size_t number = 0;
+  for (const auto& [term, said] : words) {
+    if (static_cast<std::size_t>(term) != number++ || said.empty()) return false;
+  }
+  return true;
 }
 
 /// Returns the error with this advice.
