@@ -15,6 +15,12 @@ inline std::string little_endian(std::uint64_t n, int bytes) {
   return out;
 }
 
+inline std::string repeated_text(std::string_view what, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += what;
+  return out;
+}
+
 /// Returns a .npy file with `header`, a Python dict (numpy.lib.format).
 inline std::string npy_file(std::string_view header, std::string_view data, int version = 1) {
   const std::string length = little_endian(header.size(), version == 1 ? 2 : 4);

@@ -16,8 +16,6 @@
 namespace etstream::safetensors_test {
 namespace {
 
-using Shape = std::vector<std::int32_t>;
-
 Result<std::map<std::string, CheckpointTensor>> by_name(const ByteSource& file) {
   auto tensors = open_safetensors(file);
   if (!tensors) return tensors.error();
@@ -30,74 +28,6 @@ Result<std::map<std::string, CheckpointTensor>> open(std::string_view header, st
   return by_name(source_of(safetensors_file(header, data)));
 }
 
-TEST_CASE("every type that a tensor can have is read") {
-  const std::pair<std::string, ScalarType> rows[] = {{"BOOL", ScalarType::kBool},
-                                                     {"U8", ScalarType::kUInt8},
-                                                     {"I8", ScalarType::kInt8},
-                                                     {"U16", ScalarType::kUInt16},
-                                                     {"I16", ScalarType::kInt16},
-                                                     {"U32", ScalarType::kUInt32},
-                                                     {"I32", ScalarType::kInt32},
-                                                     {"U64", ScalarType::kUInt64},
-                                                     {"I64", ScalarType::kInt64},
-                                                     {"F16", ScalarType::kFloat16},
-                                                     {"BF16", ScalarType::kBFloat16},
-                                                     {"F32", ScalarType::kFloat32},
-                                                     {"F64", ScalarType::kFloat64},
-                                                     {"C64", ScalarType::kComplex64},
-                                                     {"F8_E5M2", ScalarType::kFloat8E5M2},
-                                                     {"F8_E4M3", ScalarType::kFloat8E4M3FN},
-                                                     {"F8_E5M2FNUZ", ScalarType::kFloat8E5M2FNUZ},
-                                                     {"F8_E4M3FNUZ", ScalarType::kFloat8E4M3FNUZ}};
-  for (const auto& [name, type] : rows) {
-    const std::string& dtype = name;  // clang 14 captures no binding
-    CAPTURE(dtype);
-    const std::string data = patterned(6 * item_size(type));
-    const auto index = open(R"({"x":{"dtype":")" + dtype + R"(","shape":[2,3],"data_offsets":[0,)" +
-                                std::to_string(data.size()) + "]}}",
-                            data);
-    REQUIRE_MESSAGE(index, index.error().message);
-    REQUIRE(index->size() == 1);
-    const CheckpointTensor& tensor = index->at("x");
-    CHECK(tensor.type == dtype);
-    CHECK(tensor.layout == TensorLayout{type, {2, 3}, {0, 1}});
-    CHECK(text_of(tensor.data) == data);
-    CHECK(safetensors_dtype(type)->name == dtype);
-  }
-}
-
-TEST_CASE("types that ExecuTorch has not have a shape, and the size that it says in bits") {
-  struct Row {
-    std::string dtype;
-    std::uint64_t bits;
-  };
-  for (const Row& row : {Row{"F4", 4}, Row{"F6_E2M3", 6}, Row{"F6_E3M2", 6}, Row{"F8_E8M0", 8}}) {
-    const std::string& dtype = row.dtype;
-    const std::uint64_t bits = row.bits;
-    CAPTURE(dtype);
-    const auto with = [&](const std::string& shape, std::size_t bytes) {
-      return open(R"({"x":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":[0,)" +
-                      std::to_string(bytes) + "]}}",
-                  patterned(bytes));
-    };
-    const auto index = with("[2,8]", 2 * bits);
-    REQUIRE_MESSAGE(index, index.error().message);
-    const CheckpointTensor& tensor = index->at("x");
-    CHECK(tensor.type == dtype);
-    CHECK_FALSE(tensor.layout.has_value());
-    CHECK(tensor.shape == std::vector<std::uint64_t>{2, 8});
-    CHECK(text_of(tensor.data) == patterned(2 * bits));
-    CHECK(safetensors_dtype(tensor)->name == dtype);
-    CHECK(error_of(with("[2,8]", 2 * bits + 1)) ==
-          containing("expected " + std::to_string(2 * bits) + " from its shape and " + dtype));
-    CHECK(with("[0]", 0));
-  }
-  CHECK(error_of(open(R"({"x":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}})", "ab")) ==
-        containing("its data is 2 bytes, expected whole bytes, and not 12 bits, from its shape and F4"));
-  CHECK(error_of(open(R"({"x":{"dtype":"F8_E8M0","shape":[1000],"data_offsets":[0,3]}})", "abc")) ==
-        containing("its data is 3 bytes, expected 1000 from its shape and F8_E8M0"));
-}
-
 TEST_CASE("a type that is not known is kept by its name, with its shape") {
   const auto index = open(R"({"x":{"dtype":"F2","shape":[3],"data_offsets":[0,2]}})", "ab");
   REQUIRE_MESSAGE(index, index.error().message);
@@ -106,22 +36,6 @@ TEST_CASE("a type that is not known is kept by its name, with its shape") {
   CHECK(index->at("x").shape == std::vector<std::uint64_t>{3});
   CHECK(text_of(index->at("x").data) == "ab");
   CHECK(error_of(safetensors_dtype(index->at("x"))) == containing("tensor 'x' is of type F2"));
-}
-
-TEST_CASE("a file may have no tensors, and tensors no elements") {
-  const auto none = open("{}", "");
-  REQUIRE_MESSAGE(none, none.error().message);
-  CHECK(none->empty());
-  const auto empty = open(
-      R"({"a":{"dtype":"F32","shape":[0,3],"data_offsets":[0,0]},
-          "b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},
-          "c":{"dtype":"F32","shape":[0],"data_offsets":[2,2]}})",
-      "xy");
-  REQUIRE_MESSAGE(empty, empty.error().message);
-  CHECK(empty->at("a").data.size() == 0);
-  CHECK(empty->at("a").layout->sizes == Shape{0, 3});
-  CHECK(text_of(empty->at("b").data) == "xy");
-  CHECK(empty->at("c").data.size() == 0);
 }
 
 TEST_CASE("sizes go beyond 32 bits, and the data stays in the file") {
@@ -138,12 +52,6 @@ TEST_CASE("sizes go beyond 32 bits, and the data stays in the file") {
   CHECK(index->at("x").shape == std::vector<std::uint64_t>{std::uint64_t{1} << 40});
   CHECK(safetensors_dtype(index->at("x"))->name == "U8");
   CHECK(storage->read().empty());
-}
-
-std::string repeated_text(std::string_view what, int times) {
-  std::string out;
-  for (int i = 0; i < times; ++i) out += what;
-  return out;
 }
 
 TEST_CASE("a file that safetensors' own library would not read is corrupt, and the error says where") {
@@ -167,12 +75,10 @@ TEST_CASE("a file that safetensors' own library would not read is corrupt, and t
       {safetensors_file(R"({"a":{"dtype")", ""), "line 1: not JSON: "},
       {safetensors_file("[]", ""), "line 1: expected an object, found an array"},
       {safetensors_file(R"({"__metadata__":{"a":1}})", ""), "a string in __metadata__, found an integer"},
-      {safetensors_file(R"({"__metadata__":null,"__metadata__":{}})", ""), "__metadata__ comes twice"},
       {safetensors_file(R"({"a":)" + std::string(100'000, '['), ""), "tensor 'a': expected an object"},
       {one(type + shape + R"("data_offsets":[0])"), "expected dtype, shape and two data_offsets"},
       {one(type + shape + shape + offsets), "expected each of dtype, shape and data_offsets once"},
       {one(type + R"("shape":[2)" + repeated_text(",1", 64) + "]," + offsets), "expected at most 64 numbers"},
-      {one(type + R"("shape":[-2],)" + offsets), "expected an integer that is not negative"},
       {one(type + R"("shape":[18446744073709551616],)" + offsets), "an integer does not fit"},
       {one(type + R"("shape":[2305843009213693952,1],)" + offsets), "expected over 2^61 - 1 from its shape"},
       {one(R"("dtype":"F64","shape":[2305843009213693953],)" + offsets), "expected over 2^61 - 1 from"},
@@ -183,7 +89,6 @@ TEST_CASE("a file that safetensors' own library would not read is corrupt, and t
       {two("a", 2, 4), "tensor 'a' comes twice"},
       {two(R"(\u0061)", 2, 4), "tensor 'a' comes twice"},
       {two("b", 1, 4), "tensor data at data offset 1 overlaps other data; expected offset 2"},
-      {two("b", 1, 1), "tensor data at data offset 1 overlaps other data; expected offset 2"},
       {two("b", 3, 4), "tensor data at data offset 3 follows a gap; expected offset 2"},
       {two("b", 2, 3), "data ends at data offset 3, the file's at 4"},
   };
@@ -202,18 +107,6 @@ TEST_CASE("a header may be as long as the limit, and no longer, whatever the fil
   CHECK(error_of(open_safetensors(file_with(100'000'000))) == containing("the disk is on fire"));
   CHECK(error_of(open_safetensors(file_with(100'000'001))) ==
         containing("not a safetensors file: expected the length of a header of at most 100000000 bytes"));
-}
-
-TEST_CASE("a tensor's name is any text") {
-  const auto file = [](const std::string& name, const std::string& other) {
-    return safetensors_file("{\"" + name + R"(":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},")" + other +
-                                R"(":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
-                            "xy");
-  };
-  const auto index = by_name(source_of(file(R"(\u0000\ud83d\ude00)", R"(\")")));
-  REQUIRE_MESSAGE(index, index.error().message);
-  CHECK(text_of(index->at(std::string("\0", 1) + "\U0001F600").data) == "x");
-  CHECK(text_of(index->at("\"").data) == "y");
 }
 
 TEST_CASE("an error in a long header has its line") {
