@@ -99,23 +99,28 @@ TEST_CASE("infinities equal themselves, whatever the tolerance, and zeros each o
   CHECK(!passes(0.0, 1e-9, {.absolute = 0, .relative = kInfinity}));
 }
 
-TEST_CASE("statistics are those of the finite pairs") {
+TEST_CASE("statistics are those of the finite pairs, and a summary is a line for a person") {
   const auto comparison =
       compared(floats({1, 2, 0, -4, INFINITY, NAN}), floats({1, 2.5F, 0.25F, -3, 1, NAN}));
-  CHECK(comparison.elements == 6);
-  CHECK(comparison.mismatches == 4);
   CHECK(comparison.not_finite == 1);
-  CHECK(comparison.largest_absolute_error == 1);
   CHECK(comparison.mean_absolute_error == 1.75 / 4);
-  CHECK(comparison.largest_absolute_index == 3);
-  CHECK(comparison.largest_relative_error == 0.25);
-  CHECK(comparison.largest_relative_index == 1);
-  CHECK(comparison.first->index == 1);
   CHECK(comparison.first->expected == Number(2.0));
-  CHECK(comparison.first->actual == Number(2.5));
   // A difference that is not finite is worse than any that is.
-  CHECK(comparison.worst->index == 4);
-  CHECK(comparison.worst->expected == Number(kInfinity));
+  CHECK(summary(comparison) ==
+        "4 of 6 elements not as expected; largest errors 1 absolute at [3], 0.25 relative at [1], mean 0.44; "
+        "SQNR 12.0 dB, cosine 0.972529, top-1 agrees; first at [1], expected 2, found 2.5; worst at [4], "
+        "expected inf, found 1");
+  // Of finite ones the worst has the largest absolute error, and comes first of equal ones.
+  CHECK(summary(compared(doubles({0, 10, 0, 0}), doubles({1, 13, -3, 2}))) ==
+        "4 of 4 elements not as expected; largest errors 3 absolute at [1], 0.3 relative at [1], mean 2.2; "
+        "SQNR 6.4 dB, cosine 0.960988, top-1 agrees; first at [0], expected 0, found 1; worst at [1], "
+        "expected 10, found 13");
+  CHECK(summary(compared(doubles({1, 2}), doubles({1, 2}))) ==
+        "2 elements agree; largest errors 0 absolute, 0 relative, mean 0");
+  CHECK(summary(compared(true, true)) == "1 element agrees; largest errors 0 absolute, 0 relative, mean 0");
+  CHECK(summary(compared(std::int64_t{7}, std::int64_t{5})) ==
+        "1 of 1 element not as expected; largest errors 2 absolute, 0.29 relative, mean 2; first "
+        "expected 7, found 5");
 }
 
 TEST_CASE("elements that are the same are counted, apart from those that only pass") {
@@ -133,14 +138,6 @@ TEST_CASE("a tolerance that is not given is the default, and an absolute one is 
   CHECK(both.integer == 2);
   CHECK(both.relative == 0.25);
   CHECK(tolerance_of(kInfinity, std::nullopt).integer == 1'000'000'000'000'000'000);
-}
-
-TEST_CASE("the worst of finite mismatches has the largest absolute error, and comes first of equal ones") {
-  const auto comparison = compared(doubles({0, 10, 0, 0}), doubles({1, 13, -3, 2}));
-  CHECK(comparison.first->index == 0);
-  CHECK(comparison.worst->index == 1);
-  CHECK(comparison.largest_absolute_index == 1);
-  CHECK(comparison.largest_relative_error == 0.3);
 }
 
 TEST_CASE("integers are compared exactly, where doubles are not") {
@@ -194,12 +191,9 @@ TEST_CASE("a complex element is compared as one, by the modulus of the differenc
   };
   const auto found = compared(one(ScalarType::kComplex64, 1.0F, 2.0F, 3.0F, 4.0F),
                               one(ScalarType::kComplex64, 1.0F, 2.0F, 3.0F, 5.0F));
-  CHECK(found.elements == 2);
-  CHECK(found.mismatches == 1);
-  CHECK(found.first->index == 1);
-  CHECK(summary(found).ends_with("first at [1], expected 3+4j, found 3+5j"));
-  CHECK(found.largest_absolute_error == 1);
-  CHECK(found.largest_relative_error == 0.2);
+  CHECK(summary(found) ==
+        "1 of 2 elements not as expected; largest errors 1 absolute at [1], 0.2 relative at [1], mean 0.5; "
+        "SQNR 14.8 dB, cosine 0.993999, top-1 agrees; first at [1], expected 3+4j, found 3+5j");
   const auto wide = Tolerance{.absolute = 0, .relative = 0.2};
   CHECK(compared(one(ScalarType::kComplex128, 3.0, 4.0), one(ScalarType::kComplex128, 3.0, 5.0), wide)
             .passed());
@@ -208,7 +202,6 @@ TEST_CASE("a complex element is compared as one, by the modulus of the differenc
             .passed());
   CHECK(!compared(one(ScalarType::kComplex128, infinity, 1.0), one(ScalarType::kComplex128, infinity, 2.0))
              .passed());
-  CHECK(compared(one(ScalarType::kComplex128, 1.0, -2.0), one(ScalarType::kComplex128, 1.0, -2.0)).passed());
   const std::uint16_t half = 0x3C00;
   CHECK(compared(one(ScalarType::kComplex32, half, half), one(ScalarType::kComplex32, half, half)).passed());
 }
@@ -305,18 +298,7 @@ TEST_CASE("an element has a place by the order in which the data lies") {
   CHECK(place_of(compared(std::int64_t{1}, std::int64_t{1}), 0).empty());
 }
 
-TEST_CASE("a summary is a line for a person") {
-  CHECK(summary(compared(doubles({1, 2}), doubles({1, 2}))) ==
-        "2 elements agree; largest errors 0 absolute, 0 relative, mean 0");
-  CHECK(summary(compared(true, true)) == "1 element agrees; largest errors 0 absolute, 0 relative, mean 0");
-  CHECK(summary(compared(std::int64_t{7}, std::int64_t{5})) ==
-        "1 of 1 element not as expected; largest errors 2 absolute, 0.29 relative, mean 2; first "
-        "expected 7, found 5");
-  CHECK(
-      summary(compared(doubles({1, 2, kNan}), doubles({1, 2.5, 1}))) ==
-      "2 of 3 elements not as expected; largest errors 0.5 absolute at [1], 0.25 relative at [1], mean 0.25; "
-      "SQNR 13.0 dB, cosine 0.996546, top-1 agrees; first at [1], expected 2, found 2.5; worst at [2], "
-      "expected nan, found 1");
+TEST_CASE("outputs are also compared as signals, and by where the largest is") {
   const Comparison turned = compared(doubles({1, 2, 0}), doubles({2, -1, 0}));
   CHECK(turned.cosine == 0);
   CHECK(!turned.same_largest);

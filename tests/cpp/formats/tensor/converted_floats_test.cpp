@@ -4,14 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <array>
-#include <cmath>
-#include <cstring>
+#include <bit>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "formats/safetensors/safetensors.h"
-#include "formats/tensor/converted_floats.h"
 #include "test_errors.h"
 #include "test_files.h"
 #include "test_paths.h"
@@ -32,26 +30,10 @@ std::string converted(const ByteSource& source, ScalarType from, ScalarType to) 
   return text_of(*out);
 }
 
-template <class Bits>
-std::string bytes_of_all(const std::vector<Bits>& elements) {
-  return text_of(std::as_bytes(std::span(elements)));
-}
-
-template <class Out, class In>
-Out converted_one(In element, ScalarType from, ScalarType to) {
-  const std::string bytes = converted(source_of(bytes_of_all(std::vector{element})), from, to);
-  REQUIRE(bytes.size() == sizeof(Out));
-  Out out{};
-  std::memcpy(&out, bytes.data(), sizeof(Out));
-  return out;
-}
-
 TEST_CASE("a double is rounded to a float first") {
-  const auto from = ScalarType::kFloat64;
-  CHECK(converted_one<float>(0.1, from, ScalarType::kFloat32) == 0.1F);
-  CHECK(std::isinf(converted_one<float>(1e300, from, ScalarType::kFloat32)));
   // This is more than halfway to the next float16, but halfway as a float32.
-  CHECK(converted_one<std::uint16_t>(1 + 0x1p-11 + 0x1p-40, from, ScalarType::kFloat16) == 0x3C00);
+  const std::string bytes = little_endian(std::bit_cast<std::uint64_t>(1 + 0x1p-11 + 0x1p-40), 8);
+  CHECK(converted(source_of(bytes), ScalarType::kFloat64, ScalarType::kFloat16) == std::string("\0\x3c", 2));
 }
 
 TEST_CASE("all types become what torch makes of them") {
@@ -71,44 +53,6 @@ TEST_CASE("all types become what torch makes of them") {
       CAPTURE(name);
       CHECK(converted(source_of(data.at(source)), from, to) == data.at(name));
     }
-  }
-}
-
-/// Returns all bit patterns of a type of 16 or 8 bits.
-template <class Bits>
-std::string every_pattern() {
-  std::vector<Bits> all(std::size_t{1} << (8 * sizeof(Bits)));
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<Bits>(i);
-  return bytes_of_all(all);
-}
-
-/// Converts every pattern to `wide` and back. Patterns without sign above `nan` are NaNs, which may change.
-template <class Bits>
-void check_round_trip(ScalarType type, ScalarType wide, unsigned nan) {
-  CAPTURE(name_of(type));
-  CAPTURE(name_of(wide));
-  const std::string all = every_pattern<Bits>();
-  const std::string widened = converted(source_of(all), type, wide);
-  const std::string back = converted(source_of(widened), wide, type);
-  REQUIRE(back.size() == all.size());
-  unsigned wrong = 0;
-  for (std::size_t i = 0; i < all.size(); i += sizeof(Bits)) {
-    Bits bits{};
-    std::memcpy(&bits, all.data() + i, sizeof(Bits));
-    const unsigned magnitude = bits & ((1U << (8 * sizeof(Bits) - 1)) - 1);
-    if (magnitude <= nan && all.compare(i, sizeof(Bits), back, i, sizeof(Bits)) != 0) ++wrong;
-  }
-  CHECK(wrong == 0);
-}
-
-TEST_CASE("every number of a small type is itself again, from a larger one") {
-  for (const ScalarType wide : {ScalarType::kFloat32, ScalarType::kFloat64}) {
-    check_round_trip<std::uint16_t>(ScalarType::kFloat16, wide, 0x7C00);
-    check_round_trip<std::uint16_t>(ScalarType::kBFloat16, wide, 0x7F80);
-    check_round_trip<std::uint8_t>(ScalarType::kFloat8E5M2, wide, 0x7C);
-    check_round_trip<std::uint8_t>(ScalarType::kFloat8E4M3FN, wide, 0x7F);
-    check_round_trip<std::uint8_t>(ScalarType::kFloat8E5M2FNUZ, wide, 0x7F);
-    check_round_trip<std::uint8_t>(ScalarType::kFloat8E4M3FNUZ, wide, 0x7F);
   }
 }
 

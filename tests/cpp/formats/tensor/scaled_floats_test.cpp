@@ -23,39 +23,48 @@
 namespace etstream::scaled_floats_test {
 namespace {
 
-TEST_CASE("each channel is multiplied by its factor, whichever part is read") {
-  std::vector<float> floats;
-  for (int i = 0; i < 24; ++i) floats.push_back(static_cast<float>(i));
-  const auto bytes = std::as_bytes(std::span(floats));
-  const ByteSource scaled =
-      scale_channels(ByteSource::owned({bytes.begin(), bytes.end()}), {1.0F, 10.0F, -1.0F}, 4);
-  std::vector<float> expected;
-  for (int i = 0; i < 24; ++i) {
-    const float factors[] = {1.0F, 10.0F, -1.0F};
-    expected.push_back(static_cast<float>(i) * factors[i / 4 % 3]);
-  }
-  const std::string whole = text_of(scaled);
-  CHECK((whole == text_of(std::as_bytes(std::span(expected)))));
-  for (std::size_t offset = 0; offset < whole.size(); ++offset) {
-    for (std::size_t size = 1; offset + size <= whole.size(); ++size) {
+using Floats = std::vector<float>;
+
+ByteSource source_of_floats(std::span<const float> floats) {
+  const auto bytes = std::as_bytes(floats);
+  return ByteSource::owned({bytes.begin(), bytes.end()});
+}
+
+/// Checks that parts of `source` are those of the whole, whichever are read.
+void check_parts(const ByteSource& source, std::size_t step) {
+  const std::string whole = text_of(source);
+  for (std::size_t offset = 0; offset < whole.size(); offset += step) {
+    for (const std::size_t size : {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{7}, step,
+                                   step + 1, whole.size() - offset}) {
+      if (offset + size > whole.size()) continue;
+      CAPTURE(offset);
+      CAPTURE(size);
       std::string part(size, '\0');
-      REQUIRE(scaled.read_at(offset, std::as_writable_bytes(std::span(part))));
+      REQUIRE(source.read_at(offset, std::as_writable_bytes(std::span(part))));
       REQUIRE((part == whole.substr(offset, size)));
     }
   }
 }
 
+TEST_CASE("each channel is multiplied by its factor, whichever part is read") {
+  std::vector<float> floats;
+  for (int i = 0; i < 24; ++i) floats.push_back(static_cast<float>(i));
+  const ByteSource scaled = scale_channels(source_of_floats(floats), {1.0F, 10.0F, -1.0F}, 4);
+  std::vector<float> expected;
+  for (int i = 0; i < 24; ++i) {
+    const float factors[] = {1.0F, 10.0F, -1.0F};
+    expected.push_back(static_cast<float>(i) * factors[i / 4 % 3]);
+  }
+  CHECK((text_of(scaled) == text_of(std::as_bytes(std::span(expected)))));
+  check_parts(scaled, 1);
+}
+
 TEST_CASE("more elements than are read at once have the factors of their channels") {
-  constexpr std::size_t kCount = 40000;
-  const std::vector<float> ones(kCount, 1.0F);
-  const auto bytes = std::as_bytes(std::span(ones));
-  const ByteSource scaled = scale_channels(ByteSource::owned({bytes.begin(), bytes.end()}), {2.0F, 3.0F}, 7);
-  std::vector<float> found(kCount);
-  REQUIRE(scaled.read_at(0, std::as_writable_bytes(std::span(found))));
-  bool are_right = true;
-  for (std::size_t i = 0; i < kCount; ++i)
-    are_right = are_right && found[i] == (i / 7 % 2 == 0 ? 2.0F : 3.0F);
-  CHECK(are_right);
+  std::vector<float> expected;
+  for (int i = 0; i < 40000; ++i) expected.push_back(i / 7 % 2 == 0 ? 2.0F : 3.0F);
+  const Floats ones(expected.size(), 1.0F);
+  CHECK((text_of(scale_channels(source_of_floats(ones), {2.0F, 3.0F}, 7)) ==
+         text_of(std::as_bytes(std::span(expected)))));
 }
 
 TEST_CASE("each block of a matrix is multiplied by its factor, whichever part is read") {
@@ -63,10 +72,6 @@ TEST_CASE("each block of a matrix is multiplied by its factor, whichever part is
   const std::vector<float> ones(kCount, 1.0F);
   std::vector<float> factors(kCount);
   for (std::size_t i = 0; i < kCount; ++i) factors[i] = static_cast<float>(i);
-  const auto source_of_floats = [](std::span<const float> floats) {
-    const auto bytes = std::as_bytes(floats);
-    return ByteSource::owned({bytes.begin(), bytes.end()});
-  };
   for (const MatrixBlocks& blocks : std::vector<MatrixBlocks>{
            {40, 3, 5}, {40, 1500, 40}, {1, 1, 1}, {kCount, 1, 1}, {kCount, 1, 6}, {30000, 1, 1}, {6, 2, 3}}) {
     const std::uint64_t across = blocks.columns / blocks.block_columns;
@@ -98,13 +103,7 @@ TEST_CASE("what scaled channels no longer need is dropped from what they are mad
 
 constexpr float kSmallest = std::numeric_limits<float>::min();
 
-using Floats = std::vector<float>;
 using Integers = std::vector<int>;
-
-ByteSource source_of_floats(const Floats& floats) {
-  const auto bytes = std::as_bytes(std::span(floats));
-  return ByteSource::owned({bytes.begin(), bytes.end()});
-}
 
 std::string bytes_after(const Result<ByteSource>& made) {
   REQUIRE_MESSAGE(made, made.error().message);
@@ -135,22 +134,6 @@ Floats numbers(std::size_t count) {
     out.push_back(i / 16 % 7 == 3 ? 0.0F : std::ldexp(static_cast<float>(byte), static_cast<int>(i % 5) - 6));
   }
   return out;
-}
-
-/// Checks that parts of `source` are those of the whole, whichever are read.
-void check_parts(const ByteSource& source, std::size_t step) {
-  const std::string whole = text_of(source);
-  for (std::size_t offset = 0; offset < whole.size(); offset += step) {
-    for (const std::size_t size : {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{7}, step,
-                                   step + 1, whole.size() - offset}) {
-      if (offset + size > whole.size()) continue;
-      CAPTURE(offset);
-      CAPTURE(size);
-      std::string part(size, '\0');
-      REQUIRE(source.read_at(offset, std::as_writable_bytes(std::span(part))));
-      REQUIRE((part == whole.substr(offset, size)));
-    }
-  }
 }
 
 TEST_CASE("a scale is the largest magnitude over half of the range, and ties go to the even integer") {
