@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/base/names.h"
-#include "core/base/text.h"
 #include "core/layout/same_bytes.h"
 #include "test_errors.h"
 #include "test_files.h"
@@ -26,19 +25,6 @@ TEST_CASE("a glob of many stars takes no longer than the product of the lengths"
   std::string stars;
   for (int i = 0; i < 1000; ++i) stars += "*a";
   CHECK_FALSE(matches_glob(stars + "b", std::string(100'000, 'a')));
-}
-
-TEST_CASE("a type that ExecuTorch has none of is data without a layout only where that is allowed") {
-  Checkpoint checkpoint;
-  checkpoint.tensors = {{"q", "Q4_0", std::nullopt, source_of("12345678")},
-                        {"known to a backend", "", std::nullopt, source_of("12")}};
-  CHECK(error_of(describe_tensor_data(checkpoint)) ==
-        containing("kUnsupported: memory: tensor 'q' is of type Q4_0, which ExecuTorch has no tensors of"));
-  const auto allowed = describe_tensor_data(checkpoint, {.allow_opaque = true});
-  REQUIRE_MESSAGE(allowed, allowed.error().message);
-  CHECK_FALSE(allowed->entries[0].layout.has_value());
-  checkpoint.tensors.erase(checkpoint.tensors.begin());
-  CHECK(describe_tensor_data(checkpoint));
 }
 
 TEST_CASE("tensors of one name that differ in their layouts are told with both") {
@@ -61,24 +47,26 @@ TEST_CASE("tensors of one name that differ in their layouts are told with both")
   const CheckpointTensor untyped = {"", "", std::nullopt, source_of("1")};
   const CheckpointTensor shaped = {"", "F4", std::nullopt, source_of("1234"),
                                    std::vector<std::uint64_t>{2, 4}};
-  CHECK(merged(four, four) == "no error");
-  CHECK(merged(four, square) == exactly(error + "uint8 [4] and uint8 [2, 2]"));
-  CHECK(merged(one, four) == exactly(error + "int32 [1] and uint8 [4]"));
-  CHECK(merged(four, opaque) == exactly(error + "uint8 [4] and Q4_0 without a layout, of 4 bytes"));
-  CHECK(merged(opaque, four) == exactly(error + "Q4_0 without a layout, of 4 bytes and uint8 [4]"));
-  CHECK(merged(opaque, opaque) == "no error");
-  CHECK(merged(untyped, opaque) ==
-        exactly(error + "data without a layout, of 1 byte and Q4_0 without a layout, of 4 bytes"));
   CheckpointTensor longer = shaped;
   longer.shape = std::vector<std::uint64_t>{4, 2};
-  CHECK(merged(shaped, shaped) == "no error");
-  CHECK(merged(shaped, longer) ==
-        exactly(error + "F4 without a layout but [2, 4], of 4 bytes and F4 without a "
-                        "layout but [4, 2], of 4 bytes"));
   CheckpointTensor short_one = opaque;
   short_one.data = source_of("123");
-  CHECK(merged(opaque, short_one) ==
-        exactly(error + "Q4_0 without a layout, of 4 bytes and Q4_0 without a layout, of 3 bytes"));
+  for (const CheckpointTensor& same : {four, opaque, shaped}) CHECK(merged(same, same) == "no error");
+  struct Row {
+    const CheckpointTensor& a;
+    const CheckpointTensor& b;
+    std::string layouts;
+  };
+  const std::string q = "Q4_0 without a layout, of 4 bytes";
+  for (const Row& row :
+       {Row{four, square, "uint8 [4] and uint8 [2, 2]"}, Row{one, four, "int32 [1] and uint8 [4]"},
+        Row{four, opaque, "uint8 [4] and " + q}, Row{opaque, four, q + " and uint8 [4]"},
+        Row{untyped, opaque, "data without a layout, of 1 byte and " + q},
+        Row{shaped, longer,
+            "F4 without a layout but [2, 4], of 4 bytes and F4 without a layout but [4, 2], of 4 bytes"},
+        Row{opaque, short_one, q + " and Q4_0 without a layout, of 3 bytes"}}) {
+    CHECK(merged(row.a, row.b) == exactly(error + row.layouts));
+  }
 }
 
 TEST_CASE("numbers that have their scales beside them are not converted without them") {
@@ -137,8 +125,6 @@ TEST_CASE("what safetensors can't hold is refused, and the error names the tenso
   CHECK(refused({"i", "qint8", TensorLayout{ScalarType::kQInt8, {1}, {0}}, source_of("1")}) ==
         containing("tensor 'i' is of type qint8, which safetensors has no name for"));
   CHECK(refused(bytes_tensor("\xff", "1")) == containing("is not UTF-8"));
-  CHECK(refused(bytes_tensor("__metadata__", "1")) ==
-        containing("tensor '__metadata__' has a name that safetensors reserves"));
 }
 
 /// An index and the shards that it names, in a folder.
@@ -163,38 +149,31 @@ class Shards {
   TemporaryFolder folder_;
 };
 
-TEST_CASE("all files of a checkpoint are opened as the caller says") {
-  const Shards shards;
+TEST_CASE("all files of an index, and of a split GGUF checkpoint, are opened as the caller says") {
   std::vector<std::string> opened;
-  const auto found = shards.open(R"({"weight_map": {"y": "b.safetensors", "x": "a.safetensors"}})",
-                                 [&](const std::string& path) {
-                                   opened.push_back(path);
-                                   return ByteSource::file(path);
-                                 });
-  REQUIRE_MESSAGE(found, found.error().message);
-  CHECK(opened == found->files);
-  const auto refused = shards.open("{}", [](const std::string&) -> Result<ByteSource> {
-    return Error{ErrorCode::kInterrupted, "not now"};
-  });
-  CHECK(error_of(refused) == exactly("kInterrupted: not now"));
-}
-
-TEST_CASE("the further files of a split GGUF checkpoint are opened as the caller says") {
+  const auto open_file = [&](const std::string& path) {
+    opened.push_back(path);
+    return ByteSource::file(path);
+  };
+  const Shards shards;
+  const auto of_index =
+      shards.open(R"({"weight_map": {"y": "b.safetensors", "x": "a.safetensors"}})", open_file);
+  REQUIRE_MESSAGE(of_index, of_index.error().message);
+  CHECK(opened == of_index->files);
   const TemporaryFolder folder;
   std::vector<std::string> files;
   for (const std::uint64_t i : {0U, 1U}) {
     files.push_back(folder / ("m-0000" + std::to_string(i + 1) + "-of-00002.gguf"));
     put_file(files.back(), split_gguf(i, 2, 2));
   }
-  std::vector<std::string> opened;
-  const auto open_file = [&](const std::string& path) {
-    opened.push_back(path);
-    return ByteSource::file(path);
-  };
-  const auto found = open_checkpoint(files[0], {.open_file = open_file});
-  REQUIRE_MESSAGE(found, found.error().message);
+  opened.clear();
+  const auto of_split = open_checkpoint(files[0], {.open_file = open_file});
+  REQUIRE_MESSAGE(of_split, of_split.error().message);
   CHECK(opened == files);
-  CHECK(found->files == files);
+  CHECK(of_split->files == files);
+  CHECK(error_of(shards.open("{}", [](const std::string&) -> Result<ByteSource> {
+          return Error{ErrorCode::kInterrupted, "not now"};
+        })) == exactly("kInterrupted: not now"));
 }
 
 TEST_CASE("a header as long as JSON's first bytes spell does not make a safetensors file an index") {
@@ -224,12 +203,10 @@ TEST_CASE("an index that makes no sense is corrupt, and the error says why") {
       {R"({"weight_map": {"x": {"y": "z"}}})", "expected the name of a file in weight_map, found an object"},
       {R"({"weight_map": {}, "weight_map": {}})", "expected weight_map once, found a key"},
       {R"({"weight_map": {"x": "/etc/passwd"}})", "a file beside it in weight_map, found '/etc/passwd'"},
-      {R"({"weight_map": {"x": "../a.safetensors"}})", "a file beside it in weight_map, found '../a"},
       {R"({"weight_map": {"x": ".."}})", "a file beside it in weight_map, found '..'"},
       {R"({"weight_map": {"x": ""}})", "a file beside it in weight_map, found ''"},
       {R"({"weight_map": {"x": "a.safetensors\u0000"}})",
        "a file beside it in weight_map, found 'a.safetensors"},
-      {R"({"weight_map": {"z": "a.safetensors"}})", "expected tensor 'z' in "},
       {R"({"weight_map": {"x": "a.safetensors", "x": "a.safetensors"}})", "tensor 'x' comes twice"},
       {R"({"weight_map": )", "not JSON"},
       {"{" + std::string(100, '['), "not JSON"},
