@@ -62,36 +62,20 @@ TEST_CASE(
   CHECK(plan(bundle));
 }
 
+// tests/peer/misfits.py has more, with what ExecuTorch makes of each.
 TEST_CASE("what does not fit the program, or would harm ExecuTorch's reader, is refused with its place") {
   const std::string place = "method 'scale', test case 1: input ";
   const auto bytes = [](Tensor& tensor, std::uint64_t size) { tensor.data = ByteSource::zeros(size); };
   check_all_refused({
-      {"method 'encode': the program has no such method, but 'count', 'scale'",
-       [](BundledProgram& b) { scale(b).method_name = "encode"; }},
       {"method 'scale', test case 1: 3 inputs given, the method has 4",
        [](BundledProgram& b) { scale(b).test_cases[1].inputs.pop_back(); }},
-      {"1 expected output given, the method has 2",
-       [](BundledProgram& b) { count(b).test_cases[0].expected_outputs.pop_back(); }},
       {place + "0 is an integer, expected a tensor",
        [](BundledProgram& b) { scale_input(b, 0) = std::int64_t{2}; }},
-      {place + "1 is a double, expected an integer", [](BundledProgram& b) { scale_input(b, 1) = 2.0; }},
-      {"method 'scale', test case 1: expected output 0 is a bool, expected a tensor",
-       [](BundledProgram& b) { scale(b).test_cases[1].expected_outputs[0] = true; }},
       {"input 1 is 3, but the method was exported with 2",
        [](BundledProgram& b) { scale_input(b, 1) = std::int64_t{3}; }},
-      {"input 2 is 0.26", [](BundledProgram& b) { scale_input(b, 2) = 0.26; }},
       {place + "0 has 59 bytes of data, expected 60", [&](BundledProgram& b) { bytes(scale_tensor(b), 59); }},
-      {place + "0 is float16, expected float32",
-       [&](BundledProgram& b) {
-         scale_tensor(b).scalar_type = ScalarType::kFloat16;
-         bytes(scale_tensor(b), 30);
-       }},
       {place + "0 has scalar type 18",
        [](BundledProgram& b) { scale_tensor(b).scalar_type = static_cast<ScalarType>(18); }},
-      {place + "0 has shape [5, 3], expected [3, 5]",
-       [](BundledProgram& b) {
-         scale_tensor(b).sizes = {5, 3};
-       }},
       {place + "0 has sizes [-3, 5]",
        [](BundledProgram& b) {
          scale_tensor(b).sizes = {-3, 5};
@@ -111,19 +95,6 @@ TEST_CASE("a dimension order that is no permutation is refused") {
     check_all_refused({{"input 0 has a dim_order that is not a permutation of its 2 dimensions",
                         [&](BundledProgram& bundle) { scale_tensor(bundle).dim_order = order; }}});
   }
-}
-
-TEST_CASE("another dimension order than the method's is refused for outputs and warned of for inputs") {
-  check_all_refused({{"expected output 0 has another dim_order", [](BundledProgram& b) {
-                        scale_output(b).dim_order = {1, 0};
-                      }}});
-  BundledProgram bundle = good_bundle();
-  scale_tensor(bundle).dim_order = {1, 0};
-  const Findings findings = findings_of(bundle);
-  CHECK(findings.ok());
-  REQUIRE(findings.warnings.size() == 1);
-  CHECK(exactly(findings.warnings[0].message) == containing("input 0 lies in another dim_order"));
-  CHECK(plan(bundle));
 }
 
 TEST_CASE("the refusal has the first errors, and says how many more there are") {

@@ -41,37 +41,6 @@ FilePlan plan_of(const BundledProgram& bundle, std::uint32_t program_alignment =
   return std::move(plan).value();
 }
 
-TEST_CASE("a plan's extents follow each other from the start to the end of the file, aligned") {
-  const std::string data = patterned(1000);
-  const auto tensor = tensor_of(ScalarType::kUInt8, {1000}, source_of(data));
-  const BundledProgram bundle = bundle_of({tensor, std::int64_t{3}, tensor, true}, ByteSource::zeros(12'345));
-  const FilePlan plan = plan_of(bundle);
-  std::uint64_t offset = 0;
-  std::uint64_t payload = 0;
-  for (const Extent& extent : plan.extents) {
-    CAPTURE(plan.label(extent));
-    CHECK(extent.offset == offset);
-    CHECK(extent.size() > 0);
-    CHECK(extent.offset % extent.alignment == 0);
-    offset += extent.size();
-    if (plan.label(extent) != "metadata") payload += extent.size();
-  }
-  CHECK(offset == plan.size);
-  CHECK(payload == 2 * 1000 + 12'345);
-  CHECK(plan.payload_size == payload);
-  CHECK(plan.metadata_size == plan.size - payload);
-  CHECK(written(plan).size() == plan.size);
-}
-
-TEST_CASE("an alignment that is no power of two up to 65536 is refused") {
-  for (const std::uint32_t alignment : {0U, 3U, 48U, 65537U, 131072U, 0x80000000U}) {
-    CAPTURE(alignment);
-    CHECK(error_of(try_plan(bundle_of({}), alignment)) ==
-          exactly("kInvalidArgument: alignment " + std::to_string(alignment) +
-                  " of BundledProgram.program is not a power of two from 1 to 65536"));
-  }
-}
-
 TEST_CASE("a plan reads no payload") {
   const auto program = std::make_shared<RecordingStorage>(1 << 20);
   const auto data = std::make_shared<RecordingStorage>(1 << 20);
@@ -100,15 +69,10 @@ TEST_CASE("a bundle of up to 2^31 - 1 bytes is planned in no memory, a larger on
 
 TEST_CASE("a bundle that is too large is refused whatever makes it so, and the error has the sizes") {
   const auto program = try_plan(bundle_of({}, ByteSource::zeros(std::uint64_t{1} << 31)));
-  CHECK(code_of(program) == "kTooLarge");
+  CHECK(error_of(program) == containing("kTooLarge: "));
   CHECK(error_of(program) == containing("the file would be 2147483"));
   CHECK(error_of(program) == containing("a program of 2147483648 bytes"));
-  for (const std::uint64_t size : {std::uint64_t{1} << 32, std::uint64_t{1} << 40, UINT64_MAX}) {
-    CAPTURE(size);
-    CHECK(code_of(try_plan(bundle_of({}, ByteSource::zeros(size)))) == "kTooLarge");
-  }
-  const auto tensor = tensor_of(ScalarType::kFloat32, {1 << 29}, ByteSource::zeros(std::uint64_t{1} << 31));
-  CHECK(code_of(try_plan(bundle_of({tensor}))) == "kTooLarge");
+  CHECK(code_of(try_plan(bundle_of({}, ByteSource::zeros(UINT64_MAX)))) == "kTooLarge");
   const auto half = tensor_of(ScalarType::kFloat32, {1 << 28}, ByteSource::zeros(std::uint64_t{1} << 30));
   CHECK(try_plan(bundle_of({half})));
   CHECK(code_of(try_plan(bundle_of({half, half}))) == "kTooLarge");

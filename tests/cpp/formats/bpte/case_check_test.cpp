@@ -69,47 +69,18 @@ TEST_CASE("a static shape takes itself alone, a bound what has its rank and is n
   }
 }
 
-TEST_CASE("the dimension that is over its bound is named, of an output too") {
-  const TensorInfo info = info_of({6, 8}, ShapeDynamism::kDynamicBound);
-  Findings findings;
-  check_test_case({"m", {info}, {info}}, {{tensor_of({3, 16})}, {tensor_of({8, 6})}}, 0, findings);
-  CHECK(
-      lines_of(findings.errors) ==
-      "method 'm', test case 0: input 0 has shape [3, 16], expected at most [6, 8]: 16 is over the bound of "
-      "dimension 1\n"
-      "method 'm', test case 0: expected output 0 has shape [8, 6], expected at most [6, 8]: 8 is over the "
-      "bound of dimension 0\n");
-}
-
 TEST_CASE("a double fits if it is within ExecuTorch's tolerance, 1e-4 and 1e-5 of the exported one") {
   struct Row {
-    double exported, given;
-    bool fits;
+    double exported, fits, does_not;
   };
-  const Row rows[] = {{1, 1, true},
-                      {1, 1.0001, true},
-                      {1, 1.00012, false},
-                      {1, 0.9999, true},
-                      {1, 0.99988, false},
-                      {0, 0.0001, true},
-                      {0, 0.000101, false},
-                      {0, -0.0, true},
-                      {1e6, 1e6 + 10, true},
-                      {1e6, 1e6 + 10.01, false},
-                      {-1e6, -1e6 - 10, true},
-                      {-1e6, -1e6 - 10.01, false},
-                      {kNan, kNan, true},
-                      {kNan, 1, false},
-                      {1, kNan, false},
-                      {kInfinity, kInfinity, true},
-                      {kInfinity, 1, false},
-                      {1, kInfinity, false},
-                      {kInfinity, -kInfinity, false},
-                      {1e308, -1e308, false}};
-  for (const Row& row : rows) {
+  for (const Row& row :
+       {Row{1, 1.0001, 1.00012}, Row{1, 0.9999, 0.99988}, Row{0, 0.0001, 0.000101},
+        Row{1e6, 1e6 + 10, 1e6 + 10.01}, Row{-1e6, -1e6 - 10, -1e6 - 10.01}, Row{kNan, kNan, 1},
+        Row{1, 1, kNan}, Row{kInfinity, kInfinity, 1}, Row{kInfinity, kInfinity, -kInfinity},
+        Row{1, 1, kInfinity}, Row{1e308, 1e308, -1e308}}) {
     CAPTURE(row.exported);
-    CAPTURE(row.given);
-    CHECK(found_for(row.exported, row.given).empty() == row.fits);
+    CHECK(found_for(row.exported, row.fits).empty());
+    CHECK_FALSE(found_for(row.exported, row.does_not).empty());
   }
   CHECK(found_for(1.0, 2.0) ==
         "method 'm', test case 7: input 0 is 2, but the method was exported with 1 and "
@@ -125,12 +96,9 @@ TEST_CASE("a value that no test case can hold fits nothing") {
 
 TEST_CASE("data of any other length than the shape says is found, also where the length overflows") {
   Tensor tensor = tensor_of({2, 6});
-  for (const std::uint64_t size :
-       {std::uint64_t{0}, std::uint64_t{47}, std::uint64_t{49}, ~std::uint64_t{0}}) {
-    tensor.data = ByteSource::zeros(size);
-    CHECK(exactly(found_for(info_of({2, 6}, ShapeDynamism::kStatic), tensor)) ==
-          containing(" bytes of data, expected 48 for float32 [2, 6]"));
-  }
+  tensor.data = ByteSource::zeros(~std::uint64_t{0});
+  CHECK(exactly(found_for(info_of({2, 6}, ShapeDynamism::kStatic), tensor)) ==
+        containing(" bytes of data, expected 48 for float32 [2, 6]"));
   tensor.sizes.assign(16, 0x7fffffff);
   tensor.dim_order = contiguous_dim_order(16);
   CHECK(exactly(found_for(info_of({2, 6}, ShapeDynamism::kStatic), tensor)) ==
@@ -165,10 +133,6 @@ bp::BundledMethodTestCaseT& scale_case(bp::BundledProgramT& object) {
   auto& suite = *object.method_test_suites.at(1);
   REQUIRE(suite.method_name == "scale");
   return *suite.test_cases.at(0);
-}
-
-TEST_CASE("a bundle in another order of objects has the same test cases, which fit") {
-  CHECK(lines_of(findings_after([](bp::BundledProgramT&) {}).errors).empty());
 }
 
 TEST_CASE("a vector that ExecuTorch takes to be there is an error where it is absent") {
@@ -216,25 +180,6 @@ TEST_CASE("another schema version is warned of") {
   CHECK(findings.ok());
   REQUIRE(!findings.warnings.empty());
   CHECK(findings.warnings[0].message == "bad: schema version 3, expected 2");
-}
-
-TEST_CASE(
-    "a program that lies at less than its segments' alignment is nothing to warn of, as with ExecuTorch") {
-  for (const std::uint32_t alignment : {32U, 64U, 128U}) {
-    CAPTURE(alignment);
-    BundledProgram bundle;
-    bundle.program = source_of(real_program());
-    // This adds at least 32 bytes of metadata, so that the program is not well aligned by chance.
-    for (int i = 0; i < 3; ++i) bundle.method_test_suites.push_back({"forward", {}});
-    const auto layout = plan(bundle, {.program_alignment = alignment});
-    REQUIRE_MESSAGE(layout, layout.error().message);
-    const std::string file = written(*layout);
-    const auto opened = BundledProgramFile::open(file_of(file));
-    REQUIRE(opened);
-    if (alignment == 32) CHECK(opened->program_offset() % 128 != 0);
-    CHECK(lines_of(findings_of(file).errors).empty());
-    CHECK(lines_of(findings_of(file).warnings).empty());
-  }
 }
 
 TEST_CASE("errors in the program of a bundle are those of the bundle's file, at their offsets in it") {

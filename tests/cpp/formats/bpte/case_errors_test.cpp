@@ -8,7 +8,6 @@
 
 #include "case_folder.h"
 #include "test_errors.h"
-#include "test_files.h"
 
 namespace etstream::case_errors_test {
 namespace {
@@ -40,38 +39,34 @@ std::string with_inputs(std::string_view values) {
   return "{\"forward\": [{\"inputs\":\n[" + std::string(values) + "], \"expected_outputs\": []}]}";
 }
 
-TEST_CASE("what is not JSON is corrupt, with its line") {
+// Errors that a person makes are in tests/cli/cases/names_what_is_wrong.sh.
+TEST_CASE("what is not JSON, or has a part of another kind, is told with its line") {
   const CasesFolder folder;
   const std::string start = "kCorrupt: " + folder.path() + ": line ";
   CHECK(error_of(folder.read("{")) == containing(start + "1: not JSON: "));
   CHECK(error_of(folder.read("")) == containing("cases.json: is empty"));
   CHECK(error_of(folder.read("<html><body>Not Found")) == containing("cases.json: is an HTML page"));
   CHECK(error_of(folder.read("{\n\"forward\": [\n}")) == containing(start + "3: not JSON: "));
+  CHECK(error_of(folder.read("[{\"method\": 1}]")) == containing("expected a string, found an integer"));
+  CHECK(error_of(folder.read("[{\"cases\": []}]")) == containing("a suite needs method and cases"));
+  CHECK(error_of(folder.read("{\"a\": [{\"inputs\": 1}]}")) ==
+        containing("method 'a': test case 0: expected an array, found an integer"));
 }
 
 TEST_CASE("a file of another shape is refused with the place that is wrong") {
   check_all_bad({
-      {"1", invalid("1: expected an object of methods, or an array of suites, found an integer")},
       {"\"forward\"", invalid("1: expected an object of methods, or an array of suites, found a string")},
       {"{\n\"forward\": {}}", invalid("2: method 'forward': expected an array, found an object")},
-      {"{\"forward\": [{}]}", invalid("1: method 'forward': test case 0: a test case needs inputs")},
       {"{\"a\": [], \"forward\": [{\"inputs\": [], \"expected_outputs\": []},\n{\"expected_outputs\": []}]}",
        invalid("2: method 'forward': test case 1: a test case needs inputs")},
       {"{\"forward\": [{\"inputs\": [],\n\"inputs\": []}]}",
        invalid("2: method 'forward': test case 0: 'inputs' comes twice")},
-      {"{\"forward\": [{\"outputs\": []}]}",
-       invalid(
-           "1: method 'forward': test case 0: expected inputs or expected_outputs, found a key 'outputs'")},
       {"{\"forward\": [{\"inputs\": [[]]}]}",
        invalid("1: method 'forward': test case 0: input 0: expected a number, true, false, null, or an "
                "object that gives a tensor, found an array")},
-      {"{\"forward\": [{\"inputs\": [1, 2, \"x\"]}]}",
-       invalid("1: method 'forward': test case 0: input 2: expected a number, true, false, null, or an "
-               "object that gives a tensor, found a string")},
       {"{\"forward\": [{\"inputs\": [1], \"expected_outputs\":\n[\n1, {}]}]}",
        invalid("3: method 'forward': test case 0: expected output 1: a tensor is given by one of npy, "
                "safetensors and raw, not by none")},
-      {"[{\"method\": \"a\"}]", invalid("1: method 'a': a suite needs method and cases")},
       {"[{\"method\": \"a\", \"method\": \"b\"}]", invalid("1: method 'a': 'method' comes twice")},
       {"[{\"method\": \"a\", \"cases\": [], \"cases\": []}]", invalid("1: method 'a': 'cases' comes twice")},
       {"[{\"method\": \"a\", \"inputs\": []}]",
@@ -80,23 +75,11 @@ TEST_CASE("a file of another shape is refused with the place that is wrong") {
   });
 }
 
-TEST_CASE("a suite without its method, and inputs that are no list, are refused") {
-  const CasesFolder folder;
-  CHECK(error_of(folder.read("[{\"method\": 1}]")) == containing("expected a string, found an integer"));
-  CHECK(error_of(folder.read("[{\"cases\": []}]")) == containing("a suite needs method and cases"));
-  CHECK(error_of(folder.read("{\"a\": [{\"inputs\": 1}]}")) == containing("method 'a': test case 0: "));
-  CHECK(error_of(folder.read("{\"a\": [{\"inputs\": 1}]}")) ==
-        containing("expected an array, found an integer"));
-}
-
 TEST_CASE("an error is not blamed on the test case or the method before, nor on one that is not there") {
   check_all_bad({
       {"[1]", invalid("1: expected an object, found an integer")},
       {"{\"forward\": [{\"inputs\": [], \"expected_outputs\": []}, 5]}",
        invalid("1: method 'forward': test case 1: expected an object, found an integer")},
-      {"{\"forward\": [{\"inputs\": [], \"expected_outputs\": []}],\n\"forward\": []}",
-       invalid(
-           "2: method 'forward' comes twice; write an array of {\"method\": ..., \"cases\": ...} instead")},
       {"[{\"method\": \"a\", \"cases\": [{\"inputs\": [], \"expected_outputs\": []}]}, 5]",
        invalid("1: expected an object, found an integer")},
       {"[{\"method\": \"a\", \"cases\": [{\"inputs\": [], \"expected_outputs\": []}], \"more\": 1}]",
@@ -110,18 +93,13 @@ TEST_CASE("a value that is no value is refused with its place") {
       "expected each of npy, safetensors, name, raw, dtype, shape, dim_order and double at most once, found "
       "a key ";
   check_all_bad({
-      {with_inputs("{\"double\": \"infinity\"}"),
-       invalid(place + "double 'infinity' is not nan, inf or -inf; write other doubles as numbers")},
       {with_inputs("{\"double\": 1.5}"),
        invalid(place + "expected a string, found a number with point or exponent")},
       {with_inputs("{\"double_bits\": \"12345678123456789\"}"),
        invalid(place + "double_bits '12345678123456789' is not a hexadecimal number of 64 bits")},
-      {with_inputs("{\"double_bits\": \"0x1\"}"),
-       invalid(place + "double_bits '0x1' is not a hexadecimal number of 64 bits")},
       {with_inputs("{\"double_bits\": \"\"}"),
        invalid(place + "double_bits '' is not a hexadecimal number of 64 bits")},
       {with_inputs("{\"npy\": 1}"), invalid(place + "expected a string, found an integer")},
-      {with_inputs("{\"tensor\": \"x\"}"), invalid(place + keys + "'tensor'")},
       {with_inputs("{\"npy\": \"x.npy\", \"npy\": \"x.npy\"}"), invalid(place + keys + "'npy'")},
       {with_inputs("{\"shape\": [], \"shape\": []}"), invalid(place + keys + "'shape'")},
       {with_inputs("{}"),
@@ -132,22 +110,16 @@ TEST_CASE("a value that is no value is refused with its place") {
        invalid(place + "safetensors and name go together")},
       {with_inputs("{\"npy\": \"x.npy\", \"name\": \"x\"}"),
        invalid(place + "safetensors and name go together")},
-      {with_inputs("{\"raw\": \"x.bin\", \"shape\": [6]}"),
-       invalid(place + "raw, dtype and shape go together")},
       {with_inputs("{\"raw\": \"x.bin\", \"dtype\": \"int8\"}"),
        invalid(place + "raw, dtype and shape go together")},
       {with_inputs("{\"npy\": \"x.npy\", \"shape\": [2]}"),
        invalid(place + "raw, dtype and shape go together")},
-      {with_inputs("{\"raw\": \"x.bin\", \"dtype\": \"float31\", \"shape\": [6]}"),
-       invalid(place + "unknown dtype 'float31'; expected a name that torch uses, such as float32 or int64")},
       {with_inputs("{\"raw\": \"x.bin\", \"dtype\": \"int8\", \"shape\": 6}"),
        invalid(place + "expected an array, found an integer")},
       {with_inputs("{\"raw\": \"x.bin\", \"dtype\": \"int8\", \"shape\": [6.0]}"),
        invalid(place + "expected an integer, found a number with point or exponent")},
       {with_inputs("{\"raw\": \"x.bin\", \"dtype\": \"int8\", \"shape\": [-6]}"),
        invalid(place + "a dimension has size -6, expected 0 to 2147483647")},
-      {with_inputs("{\"raw\": \"x.bin\", \"dtype\": \"int8\", \"shape\": [2147483648]}"),
-       invalid(place + "a dimension has size 2147483648, expected 0 to 2147483647")},
       {with_inputs(
            "{\"raw\": \"x.bin\", \"dtype\": \"int8\", \"shape\": [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2,3]}"),
        invalid(place + "a tensor has 17 dimensions, ExecuTorch's have at most 16")},
@@ -162,17 +134,6 @@ TEST_CASE("a double and a tensor in one value are refused") {
   CHECK(code_of(folder.read(with_inputs("{\"shape\": [1], \"double\": \"nan\"}"))) == "kInvalidArgument");
 }
 
-TEST_CASE("a dimension order that is no permutation is refused") {
-  for (const std::string order :
-       {"[]", "[0]", "[0, 0]", "[0, 2]", "[0, 1, 1]", "[0, 1, 2]", "[-1, 0]", "[256, 1]"}) {
-    CAPTURE(order);
-    const CasesFolder folder;
-    CHECK(error_of(
-              folder.read(with_inputs("{\"npy\": \"x.npy\", \"dim_order\": " + std::string(order) + "}"))) ==
-          containing("input 0: dim_order is not a permutation of the tensor's 2 dimensions"));
-  }
-}
-
 TEST_CASE("a tensor's file that is missing or bad is named, with the value that asked for it") {
   struct Row {
     std::string reference;
@@ -180,7 +141,6 @@ TEST_CASE("a tensor's file that is missing or bad is named, with the value that 
     std::string error;
   };
   const std::vector<Row> rows = {
-      {R"({"npy": "gone.npy"})", "kNotFound", "gone.npy': No such file or directory"},
       {R"({"npy": ""})", "kInvalidArgument", "it is a folder"},
       {R"({"npy": "x.bin"})", "kCorrupt", "x.bin: not a .npy file: expected at least 8 bytes at offset 0"},
       {R"({"npy": "big.npy"})", "kUnsupported", "big.npy: elements of type '>i2' are big-endian"},

@@ -6,16 +6,13 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "etstream/bundled_program.h"
-#include "etstream/inspect.h"
 #include "file_bytes.h"
 #include "runtime_checks/one_call_program.h"
 #include "test_errors.h"
-#include "test_files.h"
 #include "test_sources.h"
 
 namespace etstream::case_layout_test {
@@ -96,36 +93,6 @@ TEST_CASE("of a program that can't be asked, tensors stay as they are") {
   const Tensor by_rows = tensor_in({0, 1}, "abcdef", true);
   CHECK(written_tensors(bundle_of("no program", by_rows, by_rows), {.unchecked = true}) ==
         "01abcdef01abcdef");
-}
-
-TEST_CASE("cases that are taken out of a bundle make its bytes again, whatever the order") {
-  const TemporaryFolder folder;
-  int number = 0;
-  for (const Order& in_method : {Order{0, 1}, Order{1, 0}}) {
-    for (const Order& given : {Order{0, 1}, Order{1, 0}}) {
-      const Tensor tensor = tensor_in(given, "abcdef", false);
-      BundledProgram bundle = bundle_of(program_in(in_method), tensor, tensor);
-      const std::string bytes = written(plan(bundle, {.unchecked = true}).value());
-      const auto file = BundledProgramFile::open(file_of(bytes));
-      REQUIRE(file);
-      const std::string cases = folder / ("cases" + std::to_string(number++));
-      const auto extracted = write_test_cases(*file, cases, {.sync = false});
-      REQUIRE_MESSAGE(extracted, extracted.error().message);
-      bundle.method_test_suites = read_test_cases(cases + "/cases.json").value();
-      CHECK(written(plan(bundle, {.unchecked = true}).value()) == bytes);
-    }
-  }
-}
-
-TEST_CASE("an order that is not contiguous is shown, of methods and of test tensors") {
-  const Tensor tensor = tensor_in({1, 0}, "abcdef", false);
-  const std::string bytes = written(plan(bundle_of(program_in({1, 0}), tensor, tensor)).value());
-  const auto found = inspect(file_of(bytes));
-  REQUIRE(found);
-  CHECK(describe(found->methods[0].inputs[0]) == "uint8 [2, 3] in dim_order [1, 0]");
-  CHECK(std::ranges::any_of(found->parts, [](const FilePart& part) {
-    return part.path == "cases/forward/0/input 0" && part.what == "uint8 [2, 3] in dim_order [1, 0]";
-  }));
 }
 
 }  // namespace

@@ -118,35 +118,5 @@ TEST_CASE("a vector whose elements are all the same list is refused at once, not
   }
 }
 
-TEST_CASE("an object that is shared twice is fine, and its part is listed once") {
-  Builder builder;
-  const std::int32_t sizes[] = {3, 5};
-  const std::uint8_t order[] = {0, 1};
-  const std::vector<std::uint8_t> data(60, 7);
-  builder.ForceVectorAlignment(data.size(), 1, 16);
-  const auto bytes = builder.CreateVector(data);
-  const auto tensor = bp::CreateTensor(builder, scalar_type::ScalarType_FLOAT, builder.CreateVector(sizes, 2),
-                                       bytes, builder.CreateVector(order, 2));
-  const auto value = bp::CreateValue(builder, bp::ValueUnion_Tensor, tensor.Union());
-  const auto number = bp::CreateValue(builder, bp::ValueUnion_Int, bp::CreateInt(builder, 2).Union());
-  const auto half = bp::CreateValue(builder, bp::ValueUnion_Double, bp::CreateDouble(builder, 0.25).Union());
-  const auto yes = bp::CreateValue(builder, bp::ValueUnion_Bool, bp::CreateBool(builder, true).Union());
-  const auto inputs = builder.CreateVector(std::vector{value, number, half, yes});
-  const Case test_case = bp::CreateBundledMethodTestCase(builder, inputs, builder.CreateVector(&value, 1));
-  const std::string file = bundle_of(builder, builder.CreateVector(std::vector{test_case, test_case}));
-  CHECK(lines_of(findings_of(file).errors).empty());
-  const auto inspection = inspect(file_of(file));
-  REQUIRE(inspection);
-  std::uint64_t end = 0;
-  for (const FilePart& part : inspection->parts) {
-    CAPTURE(part.path);
-    CHECK(part.offset >= end);  // parts don't overlap
-    end = part.offset + part.size;
-  }
-  const auto program = inspect(file_of(golden_program()));
-  REQUIRE(program);
-  CHECK(inspection->metadata_size == file.size() - golden_program().size() + program->metadata_size - 60);
-}
-
 }  // namespace
 }  // namespace etstream::hostile_shapes_test
