@@ -25,44 +25,6 @@ ft::FlatTensor* root_of(std::string& file) { return ft::GetMutableFlatTensor(fil
 
 doctest::String errors_of(std::string file) { return exactly(lines_of(findings_of(std::move(file)).errors)); }
 
-TEST_CASE("the entries of a file that ExecuTorch wrote are those that it was given") {
-  const auto file = TensorDataFile::open(file_of(real_tensor_data()));
-  REQUIRE_MESSAGE(file, file.error().message);
-  const auto entries = file->entries();
-  REQUIRE(entries);
-  REQUIRE(entries->size() == 5);
-  CHECK((*entries)[0].key == "linear.weight");
-  CHECK((*entries)[0].layout->scalar_type == ScalarType::kFloat32);
-  CHECK((*entries)[0].layout->sizes == std::vector<std::int32_t>{3, 4});
-  CHECK((*entries)[1].key == "tied.weight");
-  CHECK((*entries)[1].segment == (*entries)[0].segment);
-  CHECK((*entries)[2].layout->dim_order == std::vector<std::uint8_t>{0, 2, 3, 1});
-  CHECK((*entries)[3].key == "packed für XNNPACK");
-  CHECK_FALSE((*entries)[3].layout.has_value());
-  CHECK(text_of((*entries)[3].data) == "\1\2\3\4\5\6\7\10\11\12");
-  CHECK((*entries)[4].layout->sizes.empty());
-  CHECK((*entries)[4].data.size() == 4);
-  const auto segments = file->segments();
-  REQUIRE(segments);
-  REQUIRE(segments->size() == 4);
-  CHECK((*segments)[0].use == "'linear.weight': float32 [3, 4] and 1 more key");
-  CHECK((*segments)[0].offset == 640);
-  CHECK(*file->version() == 0);
-}
-
-TEST_CASE("a file that ExecuTorch wrote is sound, and its parts are its segments") {
-  const std::string file = real_tensor_data();
-  const Findings findings = findings_of(file);
-  CHECK(lines_of(findings.errors).empty());
-  CHECK(lines_of(findings.warnings).empty());
-  const auto inspection = inspect(file_of(file));
-  REQUIRE(inspection);
-  CHECK(inspection->format == FileKind::kTensorData);
-  REQUIRE(inspection->parts.size() == 5);
-  CHECK(inspection->parts[0].path == "flatbuffer");
-  CHECK(inspection->parts[3].path == "named/packed für XNNPACK");
-}
-
 TEST_CASE("each field of the header that leads out of the file is refused") {
   struct Patch {
     std::size_t offset;

@@ -57,10 +57,6 @@ TEST_CASE("what no reader would take is refused") {
     change(data);
     return error_of(plan(data));
   };
-  CHECK(refused([](auto& d) { d.entries[2].key = std::string("w\0x", 3); }) ==
-        exactly(
-            "kInvalidArgument: NamedData.key: expected a name without a zero byte, at which ExecuTorch ends "
-            "names, found 'w\\x00x'"));
   CHECK(refused([](auto& d) { d.entries[2].key = ""; }) ==
         exactly("kInvalidArgument: NamedData.key: expected a name that is not empty, found ''"));
   CHECK(refused([](auto& d) { d.entries[2].key = "weight"; }) ==
@@ -81,6 +77,17 @@ TEST_CASE("what no reader would take is refused") {
         "kInvalidArgument: segment alignment 3: expected a power of two from 1 to 1073741824");
   CHECK(refused([](auto& d) { d.buffers[1].alignment = 0; }) ==
         "kInvalidArgument: segment alignment 0: expected a power of two from 1 to 1073741824");
+}
+
+// tests/cli/cases/splits_tensor_data.sh and tests/peer/test_shards.py have shards, as ExecuTorch makes them.
+TEST_CASE("what can't be split is refused") {
+  TensorData data = two_entries();
+  CHECK(error_of(split(data, 23)) ==
+        containing("kInvalidArgument: 'weight' has 24 bytes, and a shard at most 23: "));
+  CHECK(error_of(split(data, 0)) == containing("kInvalidArgument: "));
+  data.entries[0].buffer = 2;
+  CHECK(error_of(split(data, 100)) ==
+        "kInvalidArgument: tensor data: key 'opaque': expected a buffer below 2, found 2");
 }
 
 }  // namespace

@@ -174,87 +174,74 @@ TEST_CASE("a segment that is not inside the file is found at its table, also whe
   }
 }
 
-TEST_CASE("segments that lie apart from each other, with zeros between them, are fine") {
-  const std::string data = std::string(100, 'a') + std::string(28, '\0') + std::string(50, 'b');
-  std::string file = program_with({segment(0, 100), segment(0, 0), segment(128, 16), segment(144, 34)}, data);
-  CHECK(lines_of(findings_of(file).errors).empty());
-  CHECK(lines_of(findings_of(file).warnings).empty());
-  put_at(file, kProgramSize, get_at<std::uint64_t>(file, kSegmentBase));
-  CHECK(lines_of(findings_of(file).errors).empty());
-}
-
-TEST_CASE("segments in another order than they lie in are fine") {
-  const std::string data = std::string(100, 'a') + std::string(28, '\0') + std::string(50, 'b');
-  const Findings findings = findings_of(program_with({segment(128, 50), segment(0, 100)}, data));
-  CHECK(lines_of(findings.errors).empty());
-  CHECK(lines_of(findings.warnings).empty());
-}
-
-TEST_CASE("segments that lie on each other, which ExecuTorch loads, and bytes between them are warned of") {
-  const std::string data = std::string(100, 'a') + std::string(28, '\0') + std::string(50, 'b');
+TEST_CASE("segments in any order are fine, and what lies before, between, behind or on them is warned of") {
+  const std::string a(100, 'a');
+  const std::string data = a + std::string(28, '\0') + std::string(50, 'b');
+  const auto on_each_other = [](std::uint64_t at, std::uint64_t end) {
+    return text(
+        "offset {}: expected no segment before offset {}, where what comes before it ends, found 50 "
+        "bytes of one",
+        at, end);
+  };
+  const auto padding = [](std::uint64_t at, int found) {
+    return text("offset {}: expected zero, in the padding before a segment, found {}", at, found);
+  };
   struct Row {
     std::vector<program::DataSegmentT> segments;
     std::string bytes;
-    std::function<std::string(std::uint64_t base)> expected;
+    std::function<std::string(std::uint64_t base)> warnings;
+    std::function<void(std::string& file, std::uint64_t base)> change = {};
+  };
+  const auto none = [](std::uint64_t) { return std::string(); };
+  const auto put = [](Field field, auto value_of) {
+    return [=](std::string& file, std::uint64_t base) { put_at(file, field, std::uint64_t{value_of(base)}); };
   };
   const Row rows[] = {
+      {{segment(0, 100), segment(0, 0), segment(128, 16), segment(144, 34)}, data, none},
+      {{segment(0, 100), segment(128, 50)},
+       data,
+       none,
+       put(kProgramSize, [](std::uint64_t base) { return base; })},
+      {{segment(128, 50), segment(0, 100)}, data, none},
       {{segment(0, 129), segment(128, 50)},
        data,
-       [](std::uint64_t base) {
-         return text(
-             "offset {}: expected no segment before offset {}, where what comes before it ends, found 50 "
-             "bytes of one",
-             base + 128, base + 129);
-       }},
+       [&](std::uint64_t base) { return on_each_other(base + 128, base + 129); }},
       {{segment(0, 100), segment(0, 50)},
-       std::string(100, 'a'),
-       [](std::uint64_t base) {
-         return text(
-             "offset {}: expected no segment before offset {}, where what comes before it ends, found 50 "
-             "bytes of one",
-             base, base + 100);
-       }},
+       a,
+       [&](std::uint64_t base) { return on_each_other(base, base + 100); }},
       {{segment(0, 100), segment(128, 50)},
        std::string(110, 'a') + data.substr(110),
+       [&](std::uint64_t base) { return padding(base + 100, 97); }},
+      {{segment(0, 100)},
+       a,
        [](std::uint64_t base) {
-         return text("offset {}: expected zero, in the padding before a segment, found 97", base + 100);
-       }},
+         return text("offset 32: expected a segment data size that reaches to {} at least, found 99",
+                     base + 100);
+       },
+       put(kSegmentSize, [](std::uint64_t) { return 99U; })},
+      {{segment(0, 100)},
+       a,
+       [&](std::uint64_t base) { return padding(base - 1, 120); },
+       [](std::string& file, std::uint64_t base) { put_at(file, base - 1, 'x'); }},
+      {{segment(8, 92)},
+       std::string(8, '\0') + std::string(92, 'a'),
+       [](std::uint64_t base) {
+         return text(
+             "offset {}: expected a segment at a multiple of 16, found one that is not\nbad: offset {}: "
+             "expected the end of the program, found 10 bytes that nothing refers to",
+             base + 8, base + 100);
+       },
+       [](std::string& file, std::uint64_t) { file += "0123456789"; }},
   };
   for (const Row& row : rows) {
-    const std::string file = program_with(row.segments, row.bytes);
+    std::string file = program_with(row.segments, row.bytes);
+    const auto base = get_at<std::uint64_t>(file, kSegmentBase);
+    if (row.change) row.change(file, base);
+    const std::string warnings = row.warnings(base);
     CHECK(lines_of(findings_of(file).errors).empty());
-    CHECK(lines_of(findings_of(file).warnings) ==
-          "bad: " + row.expected(get_at<std::uint64_t>(file, kSegmentBase)) + "\n");
+    CHECK(lines_of(findings_of(file).warnings) == (warnings.empty() ? "" : "bad: " + warnings + "\n"));
     CHECK(error_of(inspect(file_of(file))) == "no error");
   }
-}
-
-TEST_CASE("bytes before the first segment, and a data size that ends before the last, are warned of") {
-  std::string file = program_with({segment(0, 100)}, std::string(100, 'a'));
-  const auto base = get_at<std::uint64_t>(file, kSegmentBase);
-  put_at(file, kSegmentSize, std::uint64_t{99});
-  CHECK(findings_of(file).ok());
-  CHECK(lines_of(findings_of(file).warnings) ==
-        "bad: offset 32: expected a segment data size that reaches to " + std::to_string(base + 100) +
-            " at least, found 99\n");
-  file = program_with({segment(0, 100)}, std::string(100, 'a'));
-  REQUIRE(get_at<std::uint64_t>(file, kProgramSize) < base);
-  put_at(file, base - 1, 'x');
-  CHECK(findings_of(file).ok());
-  CHECK(lines_of(findings_of(file).warnings) ==
-        text("bad: offset {}: expected zero, in the padding before a segment, found 120\n", base - 1));
-}
-
-TEST_CASE("what lies behind the last segment, and a segment that is weakly aligned, are warned of") {
-  std::string file = program_with({segment(8, 92)}, std::string(8, '\0') + std::string(92, 'a'));
-  const auto base = get_at<std::uint64_t>(file, kSegmentBase);
-  file += "0123456789";
-  const Findings findings = findings_of(file);
-  CHECK(lines_of(findings.errors).empty());
-  CHECK(lines_of(findings.warnings) ==
-        text("bad: offset {}: expected a segment at a multiple of 16, found one that is not\nbad: offset {}: "
-             "expected the end of the program, found 10 bytes that nothing refers to\n",
-             base + 8, base + 100));
 }
 
 TEST_CASE("the alignment of segments is the largest power of two, up to 65536, that their places show") {
@@ -290,20 +277,6 @@ TEST_CASE("segments without an extended header are found") {
   REQUIRE(findings_of(file).warnings.size() == 1);
   CHECK(exactly(findings_of(file).warnings[0].message) ==
         containing("expected zero, in the padding between objects"));
-  file = program_with({segment(0, 100)}, std::string(100, '\0'));
-  std::fill_n(file.begin() + 8, 32, '\0');
-  CHECK(lines_of(findings_of(file).errors) ==
-        "bad: offset 8: expected an extended header, as there are segments, found none\n");
-}
-
-TEST_CASE("a header whose magic is another is none, and then its bytes are found") {
-  std::string file = real_program();
-  put_at(file, kMagic, 'E');
-  const Findings findings = findings_of(file);
-  CHECK(lines_of(findings.errors) ==
-        "bad: offset 8: expected an extended header, as there are segments, found none\n");
-  CHECK(lines_of(findings.warnings) ==
-        "bad: offset 8: expected zero, in the padding between objects, found 69\n");
 }
 
 }  // namespace
