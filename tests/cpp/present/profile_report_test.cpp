@@ -149,28 +149,6 @@ TEST_CASE("long lists and commands are cut, and what is left out is counted") {
   CHECK(count(" in 1 block, made by process 1") == 5);
 }
 
-TEST_CASE("of small processes, and of a jump that is the only one, nothing is told") {
-  Profile profile;
-  profile.processes = {process(1, std::string(115, 'c'), 1), process(2, "d", 0)};
-  profile.processes[1].peak.anonymous = kMebibyte - 1;
-  profile.jumps = {jump(1, 2, {})};
-  const std::string start = R"(etstream profile: 0.0 s, 0.0 s of CPU, 2 processes
-  at most: 0 bytes anonymous, 0 bytes resident; the page cache grew by 0 bytes
-)";
-  CHECK(printed(profile) ==
-        start + "  the largest processes:\n     1.0 MiB        1 " + std::string(115, 'c') + "\n");
-  profile.processes[0].peak.anonymous = kMebibyte - 1;
-  profile.jumps.push_back(jump(1, 3, {}));
-  profile.blocks = {{1, {}, kMebibyte, 1, 1}};
-  CHECK(printed(profile) == start + R"(     3.0 MiB were added by process 1
-     2.0 MiB were added by process 1
-  in use at the peak, in blocks of 1 MiB and more:
-     1.0 MiB in 1 block, 1 byte of it in blocks that look like others, made by process 1 when nothing told of callers
-)");
-  profile.phases.resize(60);
-  CHECK(printed(profile).find("...") == std::string::npos);
-}
-
 TEST_CASE("how a command was ended is told, with the innermost phase that began last") {
   Profile profile;
   profile.cgroup_kills = 1;
