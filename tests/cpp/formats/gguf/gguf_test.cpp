@@ -73,41 +73,28 @@ TEST_CASE("what gguf-py wrote is read") {
   CHECK(file->version == 3);
   CHECK(file->alignment == 64);
   CHECK_FALSE(file->split.has_value());
-  struct Row {
-    std::string name;
-    std::string type;
-    std::optional<ScalarType> scalar_type;
-    Shape shape;
-    std::uint64_t size;
-    std::uint64_t offset;
-  };
-  const std::vector<Row> rows = {
-      {"plain.float32", "F32", ScalarType::kFloat32, {2, 3}, 24, 0},
-      {"plain.float16", "F16", ScalarType::kFloat16, {2, 3}, 12, 64},
-      {"plain.float64", "F64", ScalarType::kFloat64, {2, 3}, 48, 128},
-      {"plain.int8", "I8", ScalarType::kInt8, {2, 3}, 6, 192},
-      {"plain.int16", "I16", ScalarType::kInt16, {2, 3}, 12, 256},
-      {"plain.int32", "I32", ScalarType::kInt32, {2, 3}, 24, 320},
-      {"plain.int64", "I64", ScalarType::kInt64, {2, 3}, 48, 384},
-      {"blocks.BF16", "BF16", ScalarType::kBFloat16, {2, 64}, 256, 448},
-      {"blocks.Q4_0", "Q4_0", std::nullopt, {2, 64}, 72, 704},
-      {"blocks.Q8_0", "Q8_0", std::nullopt, {2, 64}, 136, 832},
-      {"line", "I8", ScalarType::kInt8, {5}, 5, 1024},
-      {"cube", "I16", ScalarType::kInt16, {1, 2, 3, 4}, 48, 1088},
-  };
-  REQUIRE(file->tensors.size() == rows.size());
-  const std::uint64_t data = file->tensors[0].data.offset_in(*source).value();
+  const std::uint64_t data = file->tensors.at(0).data.offset_in(*source).value();
   CHECK(data % 64 == 0);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const GgufTensor& tensor = file->tensors[i];
-    CAPTURE(tensor.name);
-    CHECK(tensor.name == rows[i].name);
-    CHECK(tensor.type == rows[i].type);
-    CHECK(tensor.scalar_type == rows[i].scalar_type);
-    CHECK(tensor.shape == rows[i].shape);
-    CHECK(tensor.data.size() == rows[i].size);
-    CHECK(tensor.data.offset_in(*source) == data + rows[i].offset);
+  std::string found;
+  for (const GgufTensor& tensor : file->tensors) {
+    found += tensor.name + " " + tensor.type +
+             (tensor.scalar_type ? " " + std::string(name_of(*tensor.scalar_type)) : "");
+    for (const std::uint64_t size : tensor.shape) found += text(" {}", size);
+    found += text(": {} from {}\n", tensor.data.size(), tensor.data.offset_in(*source).value() - data);
   }
+  CHECK(found == R"(plain.float32 F32 float32 2 3: 24 from 0
+plain.float16 F16 float16 2 3: 12 from 64
+plain.float64 F64 float64 2 3: 48 from 128
+plain.int8 I8 int8 2 3: 6 from 192
+plain.int16 I16 int16 2 3: 12 from 256
+plain.int32 I32 int32 2 3: 24 from 320
+plain.int64 I64 int64 2 3: 48 from 384
+blocks.BF16 BF16 bfloat16 2 64: 256 from 448
+blocks.Q4_0 Q4_0 2 64: 72 from 704
+blocks.Q8_0 Q8_0 2 64: 136 from 832
+line I8 int8 5: 5 from 1024
+cube I16 int16 1 2 3 4: 48 from 1088
+)");
   CHECK(text_of(file->tensors[3].data) == "\xFE\xFF\x00\x01\x02\x03"s);
   CHECK(text_of(file->tensors[10].data) == "\x00\x01\x02\x03\x04"s);
 }
@@ -177,12 +164,8 @@ TEST_CASE("of the metadata the alignment and the split fields are read, and the 
       entry("split.count", kUInt16, little_endian(3, 2)),
       entry("split.tensors.count", kInt32, u32(5)),
       entry("split.no", kUInt16, little_endian(2, 2)),
-      entry("f64", 12, u64(0)),
-      entry("i8", 1, "x"),
       entry("i16", 3, "xy"),
-      entry("f32", 6, "wxyz"),
       entry("bool", 7, "\1"),
-      entry("i64", 11, u64(0)),
       entry("two", kArray, array(kArray, 2, array(kUInt64, 1, u64(1)) + array(kString, 1, string("x")))),
       entry("general.alignment.", kUInt32, u32(7)),
   };
@@ -251,8 +234,6 @@ TEST_CASE(
 TEST_CASE("a key of the metadata that comes twice is refused, wherever it does") {
   const std::string one = entry("tokenizer.x", kUInt8, "x");
   const std::string message = "kCorrupt: memory: the metadata has key 'tokenizer.x' twice";
-  CHECK(error_of(open(gguf_file({one, one}, {}, ""))) == containing(message));
-  CHECK(error_of(open(gguf_file({one, entry("a", kUInt8, "x"), one}, {}, ""))) == containing(message));
   CHECK(error_of(open(gguf_file({one, entry("a", kUInt8, "x"), entry("b", kUInt8, "x"),
                                  entry("tokenizer.x", kString, string("y"))},
                                 {}, ""))) == containing(message));
