@@ -40,24 +40,22 @@ TEST_CASE("each field of the header that leads out of the file is refused") {
       {24, ~std::uint64_t{0}, "32: header: expected segments inside the file's"},
       {32, size, "32: header: expected segments inside the file's"},
   };
+  const auto error_with = [](std::size_t at, auto value) {
+    std::string file = real_tensor_data();
+    put_at(file, at, value);
+    return error_of(TensorDataFile::open(file_of(file)));
+  };
   for (const Patch& patch : patches) {
     CAPTURE(patch.offset);
     CAPTURE(patch.value);
-    std::string file = real_tensor_data();
-    put_at(file, kHeader + patch.offset, patch.value);
-    const auto error = error_of(TensorDataFile::open(file_of(file)));
-    CHECK(error == containing("kCorrupt: bad: offset " + patch.expected));
+    CHECK(error_with(kHeader + patch.offset, patch.value) ==
+          containing("kCorrupt: bad: offset " + patch.expected));
   }
-  std::string file = real_tensor_data();
-  put_at(file, kHeader + 4, std::uint32_t{39});
-  CHECK(error_of(TensorDataFile::open(file_of(file))) ==
+  CHECK(error_with(kHeader + 4, std::uint32_t{39}) ==
         exactly("kCorrupt: bad: offset 12: header: expected a length of at least 40, found 39"));
-  file = real_tensor_data();
-  put_at(file, kHeader, 'X');
-  CHECK(error_of(TensorDataFile::open(file_of(file))) ==
+  CHECK(error_with(kHeader, 'X') ==
         exactly("kCorrupt: bad: offset 8: header: expected the magic 'FH01', found 'XH01'"));
-  put_at(file, 4, 'X');
-  CHECK(error_of(TensorDataFile::open(file_of(file))) ==
+  CHECK(error_with(4, 'X') ==
         exactly("kCorrupt: bad: offset 4: expected the identifier of tensor data (FT01), found 'XT01'"));
 }
 

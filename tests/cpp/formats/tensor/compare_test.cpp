@@ -110,7 +110,7 @@ TEST_CASE("statistics are those of the finite pairs, and a summary is a line for
         "4 of 6 elements not as expected; largest errors 1 absolute at [3], 0.25 relative at [1], mean 0.44; "
         "SQNR 12.0 dB, cosine 0.972529, top-1 agrees; first at [1], expected 2, found 2.5; worst at [4], "
         "expected inf, found 1");
-  // Of finite ones the worst has the largest absolute error, and comes first of equal ones.
+  // The worst of finite ones has the largest absolute error, and comes first of equal ones.
   CHECK(summary(compared(doubles({0, 10, 0, 0}), doubles({1, 13, -3, 2}))) ==
         "4 of 4 elements not as expected; largest errors 3 absolute at [1], 0.3 relative at [1], mean 2.2; "
         "SQNR 6.4 dB, cosine 0.960988, top-1 agrees; first at [0], expected 0, found 1; worst at [1], "
@@ -130,8 +130,7 @@ TEST_CASE("elements that are the same are counted, apart from those that only pa
 
 TEST_CASE("a tolerance that is not given is the default, and an absolute one is that of integers too") {
   const Tolerance none = tolerance_of(std::nullopt, std::nullopt);
-  CHECK(none.absolute == Tolerance().absolute);
-  CHECK(none.integer == Tolerance().integer);
+  CHECK((none.absolute == Tolerance().absolute && none.integer == Tolerance().integer));
   CHECK(none.relative == Tolerance().relative);
   const Tolerance both = tolerance_of(2.5, 0.25);
   CHECK(both.absolute == 2.5);

@@ -24,12 +24,6 @@ std::string interleaved(const std::string& rows, std::size_t head_dim, std::size
   return out;
 }
 
-TEST_CASE("in each head the rows of the first half take turns with those of the second") {
-  CHECK(text_of(interleave_rope(source_of("abcdefABCDEF"), 6, 1)) == "adbecfADBECF");
-  CHECK(text_of(interleave_rope(source_of("a1b2c3d4"), 4, 2)) == "a1c3b2d4");
-  CHECK(text_of(interleave_rope(source_of("abcd"), 2, 1)) == "abcd");
-}
-
 TEST_CASE("any range of interleaved rows reads as it is in the whole") {
   for (const auto& [head_dim, row_size] : {std::pair{6, 1}, {4, 3}, {8, 5}, {2, 7}}) {
     const auto rows = patterned(static_cast<std::size_t>(head_dim * row_size) * 3);
