@@ -69,6 +69,7 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/packed_file.h"
 #include "etstream/result.h"
 #include "etstream/sink.h"
 #include "etstream/tensor.h"
@@ -154,6 +155,22 @@ struct DtypeRule {
 /// Opens several as one: all their tensors, each name once. Errors: those of open_checkpoints() and merge().
 [[nodiscard]] ETSTREAM_EXPORT Result<Checkpoint> open_joined_checkpoint(
     const std::vector<std::string>& paths, const CheckpointOptions& options = {});
+
+/// The base of an update (packed_file.h): a file; a checkpoint; or a file of weights, which may be either.
+/// The recipe in an update from a checkpoint has hashes of the tensors that it takes, so the checkpoint may
+/// be in other files, and tensors may have other names.
+struct UpdateBase {
+  std::optional<ByteSource> file;
+  std::optional<Checkpoint> checkpoint;
+
+  /// Opens the file at a path, or the checkpoint at the paths, as open_joined_checkpoint() does. Errors:
+  /// those of opening the file, or else of opening the checkpoint.
+  [[nodiscard]] static ETSTREAM_EXPORT Result<UpdateBase> open(const std::vector<std::string>& paths,
+                                                               const CheckpointOptions& options = {});
+  /// Returns what unpack() and unpacked() take. Errors of the function: kInvalidArgument where the update was
+  /// made from the other, or a tensor is not there; kUnsupported for a step that is not known; kCorrupt.
+  [[nodiscard]] ETSTREAM_EXPORT OpenBase opener() const;
+};
 
 /// Options of describe_tensor_data().
 struct TensorDataOptions {

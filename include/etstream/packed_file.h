@@ -4,7 +4,8 @@
 // don't depend on one another, so any byte is one piece away. schema/packed_file.md is the specification.
 //
 // An update is a packed file that takes from another file, its base, what the original has in common with it.
-// It is restored with that file alone, from its first byte to its last.
+// It is restored with that file alone. The base of a program's update may be a checkpoint too: then a recipe
+// in the update tells by which steps payloads come from its tensors, see match_base() of reweight.h.
 //
 // ByteSource::file() gives the original bytes of a packed file, also of NAME.etz if it is asked for NAME and
 // there is no such file. open_file_sink() packs what is written to a path that ends in ".etz". What follows
@@ -44,13 +45,24 @@ inline constexpr std::string_view kPackedSuffix = ".etz";
 /// Returns whether `file` begins as packed files do. Errors: those of reading.
 [[nodiscard]] ETSTREAM_EXPORT Result<bool> is_packed(const ByteSource& file);
 
+/// Opens what an update is restored with: the file that it was made from if `recipe` is empty, or else what
+/// the recipe makes of a checkpoint. With `checks_all`, all tensors that it takes are checked at once, and
+/// otherwise each before it is used. UpdateBase of checkpoint.h has such a function.
+using OpenBase = std::function<Result<ByteSource>(std::span<const std::byte> recipe, bool checks_all)>;
+
 /// Returns the original bytes of a packed file. They are decoded as they are read, a piece at a time, and
 /// checked by the hash of the piece. Of a read of 4 MiB or more, further threads decode the pieces, if
 /// set_default_threads() asked for them. The thread that reads is the only one that reads `file`, and one
 /// such read at a time is divided so. Offsets in messages about the packed file count its own bytes. Memory:
-/// up to 6 pieces of 1 MiB, and 4 MiB for each thread that reads or decodes. Errors: kUnsupported for another
-/// kind of file or a later version; kCorrupt for a file that is not whole; those of reading.
-[[nodiscard]] ETSTREAM_EXPORT Result<ByteSource> unpacked(ByteSource file);
+/// up to 6 pieces of 1 MiB, and 4 MiB for each thread that reads or decodes. An update needs its `base`: of a
+/// file, all is read and compared with the hash in the update first; of a checkpoint, each tensor before it
+/// is used. Errors: kUnsupported for another kind of file, a later version, or an update without its base;
+/// kCorrupt for a file that is not whole; kInvalidArgument for another base; those of reading.
+[[nodiscard]] ETSTREAM_EXPORT Result<ByteSource> unpacked(ByteSource file, const OpenBase& base = {});
+
+/// Sets what original() and ByteSource::file() restore updates with; without it they refuse updates. Not
+/// while files are opened.
+ETSTREAM_EXPORT void set_default_base(OpenBase base);
 
 /// Returns the original bytes of `file` if it is packed, and any other file as it is. Errors: as unpacked().
 [[nodiscard]] ETSTREAM_EXPORT Result<ByteSource> original(ByteSource file);
@@ -75,7 +87,8 @@ struct PackedSummary {
 /// The figures that an update states of itself. Sizes are in bytes.
 struct UpdateSummary : PackedSummary {
   std::uint64_t base_size = 0;
-  ContentHash base_hash{};         // of all of the base
+  ContentHash base_hash{};         // of all of the base, or of the recipe that makes it
+  bool is_derived = false;         // whether the base is made of a checkpoint
   std::uint64_t changed_size = 0;  // of the original, what is not the same in the base
   /// A piece of 1 MiB of the original, or of what is left.
   struct Piece {
@@ -123,11 +136,12 @@ struct BaseRange {
   friend bool operator==(const BaseRange&, const BaseRange&) = default;
 };
 
-/// The file that an update is made from.
+/// The file that an update is made from, or what a recipe makes of a checkpoint.
 struct Base {
   ByteSource file;
-  ContentHash hash{};                  // of all its bytes
+  ContentHash hash{};                  // of all its bytes, or of the recipe
   std::vector<BaseRange> ranges = {};  // of the update, in order and apart, inside both files
+  std::vector<std::byte> recipe = {};  // empty for a file
 };
 
 /// Opens a sink that packs what it is given, and writes that to `packed`, which nothing was appended to. It
@@ -159,12 +173,10 @@ using ReadBytes = std::function<Result<std::size_t>(std::span<std::byte>)>;
 
 /// Unpacks what `read` gives, from the first to the last byte, such as from a pipe, and appends the original
 /// bytes to `sink`, without a commit. Nothing was wrong with a file if this returns no error: all hashes are
-/// checked. `name` stands for the input in messages. An update needs the file that it was made from as
-/// `base`, all of which is read and compared with the hash in the update before the first byte is appended.
-/// Errors: as in unpacked(); kInvalidArgument for another base, for an update without one, and for a base
-/// with what is no update; those of `read`, of reading the base, and of the sink.
+/// checked. `name` stands for the input in messages. An update needs its base, as in unpacked(). Errors: as
+/// there; kInvalidArgument for an update without a base, and for a base with what is no update; those of
+/// `read`, of reading the base, and of the sink.
 [[nodiscard]] ETSTREAM_EXPORT Result<void> unpack(const ReadBytes& read, const std::string& name, Sink& sink,
-                                                  const PackOptions& options = {},
-                                                  const std::optional<ByteSource>& base = {});
+                                                  const PackOptions& options = {}, const OpenBase& base = {});
 
 }  // namespace etstream

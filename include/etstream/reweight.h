@@ -29,6 +29,8 @@
 #include <vector>
 
 #include "etstream/byte_source.h"
+#include "etstream/checkpoint.h"
+#include "etstream/packed_file.h"
 #include "etstream/program.h"
 #include "etstream/program_weights.h"
 #include "etstream/result.h"
@@ -92,6 +94,14 @@ struct WeightOrigins {
 [[nodiscard]] ETSTREAM_EXPORT Result<WeightOrigins> explain(const ProgramFile& program,
                                                             const std::vector<const TensorDataFile*>& weights,
                                                             const Checkpoint& checkpoint);
+
+/// Returns the base of an update (packed_file.h) of `file`. For a program, or a bundle with one, and a
+/// checkpoint, that is what the steps of explain() give of its payloads: the update has a recipe of them, and
+/// what else is in the file. For a file of weights that gives less than half of the file, and for others, it
+/// is the file of `base`: see match_base() of diff.h. Time and memory: those of explain(); the checkpoint is
+/// read once more for its hashes. Errors: those of explain(); kInvalidArgument for a checkpoint that gives
+/// nothing.
+[[nodiscard]] ETSTREAM_EXPORT Result<Base> match_base(const ByteSource& file, const UpdateBase& base);
 
 /// Returns the names of tensors for the keys and the paths of payloads, for inspect() and its page.
 [[nodiscard]] ETSTREAM_EXPORT KeyNames key_names_of(const WeightOrigins& origins);

@@ -9,6 +9,8 @@
 #include "cli/output.h"
 #include "core/base/text.h"
 #include "core/base/try.h"
+#include "etstream/checkpoint.h"
+#include "etstream/packed_file.h"
 #include "etstream/program.h"
 #include "etstream/version.h"
 
@@ -208,6 +210,18 @@ Result<KeyNames> read_names(const std::vector<std::string>& files) {
     out.merge(names);
   }
   return out;
+}
+
+void add_base_option(CLI::App& command) {
+  static std::vector<std::string> paths;  // of the one subcommand that runs
+  const Option option = add_list(command, "--base", "OLD", paths,
+                                 "Read an update with OLD, the file or the checkpoint that it was made from");
+  option.get()->each([](const std::string& /*path*/) {
+    set_default_base([](std::span<const std::byte> recipe, bool checks_all) -> Result<ByteSource> {
+      ETSTREAM_ASSIGN(const UpdateBase base, UpdateBase::open(paths));
+      return base.opener()(recipe, checks_all);
+    });
+  });
 }
 
 void add_partial_option(CLI::App& command, bool& partial) {

@@ -237,6 +237,8 @@ std::array<Option, 2> add_tolerances(CLI::App& command, std::optional<double>& a
 /// Adds --align of a fat container.
 Option add_payload_alignment(CLI::App& command, std::uint32_t& alignment);
 void add_partial_option(CLI::App& command, bool& partial);
+/// Adds --base, with which files that are updates are read.
+void add_base_option(CLI::App& command);
 /// Adds --names, which may be given several times.
 Option add_names_option(CLI::App& command, std::vector<std::string>& files);
 /// Reads the names in all of these files. Errors: those of opening and reading them.

@@ -85,6 +85,7 @@ void add_extract_command(CLI::App& app, ChosenCommand& chosen) {
   const Option cases =
       add_option(command, "--cases", kFolder, arguments.cases,
                  "Write the test cases of a bundle to this new folder, as bundle takes them");
+  add_base_option(command);
   add_common_options(command, arguments);
   option_of(command, "--max-memory").excludes(cases);
   piece.needs(output);

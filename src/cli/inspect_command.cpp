@@ -198,8 +198,10 @@ void print_inspection(const std::string& file, const FileInspection& found) {
   if (found.memory_alignment) say("where it lies in memory: at a multiple of {}\n", *found.memory_alignment);
   for (const Finding& note : found.notes) say("{}\n", full_message(note, option_words));
   if (const auto& update = found.update) {
-    say("makes {} from the {} with the hash {}; {} of them change\n", counted(update->original_size, "byte"),
-        counted(update->base_size, "byte"), hex(update->base_hash), update->changed_size);
+    say("makes {} from the {} {} the hash {}; {} of them change\n", counted(update->original_size, "byte"),
+        counted(update->base_size, "byte"),
+        update->is_derived ? "that steps give of a checkpoint, in a recipe with" : "with",
+        hex(update->base_hash), update->changed_size);
   }
   say("\n");
   const auto share = [&](std::uint64_t size) {
@@ -323,6 +325,7 @@ void add_inspect_command(CLI::App& app, ChosenCommand& chosen) {
            "reads both")
       .excludes(graph)
       .excludes(budget);
+  add_base_option(command);
   const Option json = add_flag(command, "--json", arguments.json, "Show the report as JSON").excludes(format);
   add_option(command, "--html", "OUT.html", arguments.html,
              "Write a page with a map of the file instead; this reads payloads of one size, and samples")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// etstream pack FILE [--base OLD] [-o OUT.etz], unpack FILE.etz [--base OLD] [-o OUT]
+// etstream pack FILE [--base OLD...] [-o OUT.etz], unpack FILE.etz [--base OLD...] [-o OUT]
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -9,6 +9,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "cli/command_line.h"
 #include "cli/output.h"
@@ -16,8 +17,9 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/byte_source.h"
-#include "etstream/diff.h"
+#include "etstream/checkpoint.h"
 #include "etstream/packed_file.h"
+#include "etstream/reweight.h"
 #include "present/json.h"
 #include "present/print.h"
 
@@ -27,7 +29,7 @@ namespace {
 struct PackArguments : CommonOptions {
   std::string file;
   std::string output;
-  std::string base;
+  std::vector<std::string> base;
   unsigned threads = 0;
 };
 
@@ -135,8 +137,8 @@ Result<void> pack_command(const PackArguments& arguments) {
       return error_in(ErrorCode::kInvalidArgument, stream.name,
                       "is read once; to make an update of it, give a file");
     }
-    ETSTREAM_ASSIGN(const ByteSource base_file, ByteSource::file(arguments.base));
-    ETSTREAM_ASSIGN(base, match_base(*stream.file, base_file));
+    ETSTREAM_ASSIGN(const UpdateBase given, UpdateBase::open(arguments.base));
+    ETSTREAM_ASSIGN(base, match_base(*stream.file, given));
   }
   const auto wrap = [&](std::unique_ptr<Sink> packed) {
     return open_packing_sink(std::move(packed), {.threads = arguments.threads}, std::move(base));
@@ -164,9 +166,10 @@ Result<void> unpack_command(const PackArguments& arguments) {
   if (output.empty()) {
     ETSTREAM_ASSIGN(output, output_of(arguments.file));
   }
-  std::optional<ByteSource> base;
+  OpenBase base;
   if (!arguments.base.empty()) {
-    ETSTREAM_ASSIGN(base, ByteSource::file(arguments.base));
+    ETSTREAM_ASSIGN(const UpdateBase given, UpdateBase::open(arguments.base));
+    base = given.opener();
   }
   const auto wrap = [](std::unique_ptr<Sink> sink) { return sink; };
   const auto fill = [&](const ReadBytes& read, Sink& sink) -> Result<void> {
@@ -190,7 +193,7 @@ void add_options(CLI::App& command, PackArguments& arguments, const std::string&
                  const std::string& output, const std::string& base) {
   add_argument(command, "FILE", arguments.file, file + "; - is standard input").required();
   add_option(command, "-o,--output", "OUT", arguments.output, output + "; - is standard output");
-  add_option(command, "--base", "OLD", arguments.base, base);
+  add_list(command, "--base", "OLD", arguments.base, base);
   add_number(command, "--threads", arguments.threads,
              "Code with this many threads, of which each takes up to 4 MiB; the default is one a processor, "
              "but at most 4");
@@ -205,14 +208,15 @@ void add_pack_command(CLI::App& app, ChosenCommand& chosen) {
       app, chosen, "pack", "Make a file smaller; all subcommands read packed files", pack_command,
       check_pack);
   add_options(command, arguments, "The file to pack", "The packed file; the default is FILE.etz",
-              "Write an update: what FILE has that is not in OLD, an earlier version of it");
+              "Write an update: what FILE has that is not in OLD, an earlier version of it or the checkpoint "
+              "that the program was exported from");
 }
 
 void add_unpack_command(CLI::App& app, ChosenCommand& chosen) {
   const auto [command, arguments] = add_subcommand<PackArguments>(
       app, chosen, "unpack", "Restore a packed file, bit for bit", unpack_command, check_pack);
   add_options(command, arguments, "The packed file", "The original file; the default is FILE without .etz",
-              "The file that an update was made from");
+              "The file, or the checkpoint, that an update was made from");
 }
 
 }  // namespace etstream::cli

@@ -122,6 +122,7 @@ void add_verify_command(CLI::App& app, ChosenCommand& chosen) {
   add_argument(command, "WEIGHTS", arguments.weights,
                "Tensor data files that the program is to run with, which are checked for what it needs");
   add_partial_option(command, arguments.partial);
+  add_base_option(command);
   add_run_options(command, arguments);
   add_json(command, arguments.json);
 }
@@ -291,6 +292,7 @@ void add_diff_command(CLI::App& app, ChosenCommand& chosen) {
                 "addition to --atol");
   add_names_option(command, arguments.names);
   add_partial_option(command, arguments.partial);
+  add_base_option(command);
   add_json(command, arguments.json);
 }
 

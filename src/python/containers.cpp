@@ -24,11 +24,12 @@
 #include "core/base/text.h"
 #include "core/base/try.h"
 #include "etstream/byte_source.h"
-#include "etstream/diff.h"
+#include "etstream/checkpoint.h"
 #include "etstream/embedded_file.h"
 #include "etstream/fat_container.h"
 #include "etstream/native_package.h"
 #include "etstream/packed_file.h"
+#include "etstream/reweight.h"
 #include "python/bindings.h"
 #include "python/checkpoints.h"
 #include "python/errors.h"
@@ -135,10 +136,24 @@ Stream open_stream(nb::handle source) {
   return {source_reader(file), file.name(), file.size(), file};
 }
 
+/// Returns what an update is made from: of a path, or of several, maybe a checkpoint.
+UpdateBase base_of(nb::handle given) {
+  std::vector<nb::object> paths;
+  if (nb::isinstance<nb::list>(given) || nb::isinstance<nb::tuple>(given)) {
+    for (const nb::handle each : given) paths.push_back(nb::borrow(each));
+  } else {
+    paths.push_back(nb::borrow(given));
+  }
+  const auto is_a_path = [](const nb::object& each) { return is_path(each); };
+  if (paths.empty() || !std::ranges::all_of(paths, is_a_path)) return {source_of(given), {}};
+  return without_gil(
+      [names = paths_of(paths)] { return UpdateBase::open(names, checkpoint_options(false)); });
+}
+
 /// The inputs of pack() and unpack().
 struct Streams {
   Stream input;
-  std::optional<ByteSource> base;
+  std::optional<UpdateBase> base;
 };
 
 /// Reads `source` to its end, and writes what `recode` makes of it. `wrap` makes the sink of that of the
@@ -154,8 +169,12 @@ void write(nb::handle source, nb::handle output, nb::handle base, bool sync, nb:
   const Stream& stream = streams.input;
   if (stream.file) require_apart(*stream.file, destination);
   if (!base_input.is_none()) {
-    streams.base = source_of(base_input);
-    require_apart(*streams.base, destination);
+    streams.base = base_of(base_input);
+    if (streams.base->file) require_apart(*streams.base->file, destination);
+    if (streams.base->checkpoint) {
+      for (const CheckpointTensor& each : streams.base->checkpoint->tensors)
+        require_apart(each.data, destination);
+    }
   }
   CollectedWarnings warnings;
   FileSinkOptions options = warnings.options(sync);
@@ -196,7 +215,8 @@ void unpack_file(nb::handle source, nb::handle output, nb::handle base, unsigned
       source, output, base, sync, progress,
       [](std::unique_ptr<Sink> sink, const Streams& /*streams*/) { return sink; },
       [&](const ReadBytes& read, const Streams& streams, Sink& sink) {
-        return unpack(read, streams.input.name, sink, {.threads = threads}, streams.base);
+        return unpack(read, streams.input.name, sink, {.threads = threads},
+                      streams.base ? streams.base->opener() : OpenBase());
       });
 }
 

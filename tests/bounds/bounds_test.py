@@ -32,6 +32,7 @@ HOLE = 1 << 40
 PACKED_HOLES = [1 << 28, 1 << 30]
 JUMPING = 8 << 20  # the bytes of metadata that lie in more pieces than a reader keeps
 MOST_OF_PACKED = 5  # the most times as long for metadata that jumps between pieces as for the same unpacked
+MOST_OF_RECIPES = 32 << 20  # the bytes of memory to restore an update by a recipe, with those of any run
 MOST_MEMORY = 4 << 30  # the bytes of address space
 SLACK = 2 << 20  # the slack of memory and of output, in bytes
 MOST_OF_OTHERS = 5  # the most times as long for a program of an unknown writer as for etstream's own
@@ -221,6 +222,27 @@ def problems_of_updates(machine: Machine) -> list[str]:
     return [f"pack --base of a made file: {each}" for each in problems_of("pack --base", *runs, runs[0], SMALL, 130)]
 
 
+def problems_of_recipes(machine: Machine) -> list[str]:
+    """Returns the problems with an update that has steps for each of many tensors of a checkpoint."""
+    name = "program_of_constants.pte"
+    file, checkpoint, update = machine.folder / name, machine.folder / "made.safetensors", machine.folder / "made.etz"
+    packed, unpacked = [], []
+    for size in (4 * SMALL, 4 * LARGE):
+        subprocess.run([sys.executable, "-B", worst_cases.__file__, machine.folder, str(size), name], check=True)
+        for command in (["ptd", file, "-o", checkpoint], ["pack", file, "--base", checkpoint, "-o", update]):
+            subprocess.run([machine.etstream, *command], check=True, stdout=subprocess.DEVNULL)
+        for word, source, runs in (("pack", file, packed), ("unpack", update, unpacked)):
+            command = [word, "FILE", "--base", str(checkpoint), "-o", "OUT"]
+            runs.append(min((machine.run(command, source) for _ in range(3)), key=lambda run: run.seconds))
+    problems = problems_of("pack --base", *packed, packed[0], 4 * LARGE, 1)
+    problems += problems_of("unpack --base", *unpacked, unpacked[0], 4 * LARGE, 1)
+    if unpacked[1].memory > MOST_OF_RECIPES:
+        problems.append(f"took {unpacked[1].memory} bytes of memory, expected at most {MOST_OF_RECIPES}")
+    if update.stat().st_size > file.stat().st_size // 10:
+        problems.append(f"{update.stat().st_size} bytes of an update for {file.stat().st_size}")
+    return [f"a recipe of many parts: {problem}" for problem in problems]
+
+
 def main() -> int:
     etstream, page, examples = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     show = "--show" in sys.argv
@@ -241,7 +263,7 @@ def main() -> int:
             status = machine.run(command, large).status
             if status != (1 if row in ("diff", "ptd", "share") else 0):
                 failed.append(f"{row} of a program that is mostly a delegate ended with {status}")
-        failed += problems_of_packed(machine) + problems_of_updates(machine)
+        failed += problems_of_packed(machine) + problems_of_updates(machine) + problems_of_recipes(machine)
         written = write_files(folder)
         if problem := time_of_others(machine, written["of_another_writer.pte"][-1]):
             failed.append(problem)

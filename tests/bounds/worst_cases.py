@@ -342,6 +342,16 @@ def values_that_jump(size: int) -> bytes:
     return program([method("in_order", values, [], []), method("jumping", jumping, [], [])])
 
 
+def program_of_constants(size: int) -> bytes:
+    """Returns a program of constants of 4 KiB, for a checkpoint of them all."""
+    count, each = size // 4096, 4096
+    values: list[Node] = [tensor([each // 4], i + 1) for i in range(count)]
+    offsets = Scalars("Q", [0, *range(0, count * each, each)])
+    data = random.Random(0).randbytes(count * each)
+    segments = Tables([Table(f1=("Q", len(data)))])
+    return program([method("forward", values, [], [])], data, f4=segments, f5=Table(f1=offsets))
+
+
 def file_and_base_of_one_run(size: int) -> tuple[bytes, bytes]:
     """Returns files without common bytes whose windows of 32 bytes belong in few slots of ContentIndex."""
     factor, mask, chance = 0x9E3779B97F4A7C15, (1 << 64) - 1, random.Random(0)
@@ -411,7 +421,7 @@ KINDS: dict[str, Callable[[int], bytes]] = {
 }
 
 # The kinds that a test of its own has.
-OTHER_KINDS = {"values_that_jump.pte": values_that_jump}
+OTHER_KINDS = {"values_that_jump.pte": values_that_jump, "program_of_constants.pte": program_of_constants}
 
 
 def main() -> None:

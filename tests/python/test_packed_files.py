@@ -273,3 +273,18 @@ def test_an_update_is_restored_with_its_base(tmp_path: Path) -> None:
     with pytest.raises(etstream.InvalidArgumentError, match="is read once"):
         etstream.pack(Stream(now.tobytes()), tmp_path / "other", base=base)
     assert not (tmp_path / "other").exists()
+
+
+def test_a_program_is_packed_without_what_its_checkpoint_gives(tmp_path: Path) -> None:
+    program, weights = EXAMPLES / "model.pte", tmp_path / "weights.safetensors"
+    etstream.ptd(program, weights)
+    update = io.BytesIO()
+    etstream.pack(program, update, base=weights)
+    assert len(update.getvalue()) < program.stat().st_size / 10
+    for base in (weights, str(weights), [weights]):
+        restored = io.BytesIO()
+        etstream.unpack(update.getvalue(), restored, base=base)
+        assert restored.getvalue() == program.read_bytes()
+    with pytest.raises(etstream.InvalidArgumentError, match="is no checkpoint"):
+        etstream.unpack(update.getvalue(), tmp_path / "other", base=program)
+    assert not (tmp_path / "other").exists()

@@ -53,7 +53,7 @@ BLOCKS = {
     "docs/library.md: include(FetchContent)": BUILD_BLOCKS,
     "docs/library.md: c++ -std=c++20 app.cpp ": BUILD_BLOCKS,
     "docs/library.md: cmake --preset writer ": "tests/package builds and installs so",
-    'docs/phones.md: #include "etstream/packed_file.h"': HEADERS,
+    'docs/phones.md: #include "etstream/checkpoint.h"': HEADERS,
     "docs/platforms.md: packaging/cross macos-arm64 ": "tests/run all does all but those on aarch64",
     "docs/performance.md: perf/run ": "measures, which takes long",
     "docs/performance.md: ETSTREAM=$PWD/": "a part of perf/run",

@@ -22,7 +22,7 @@ FOLDERS = """
     formats/tensor formats/segments formats/ptd formats/safetensors formats/gguf
     formats/pte formats/pte/backends formats/pte/rewrite
     formats/fat formats/bpte formats/zip formats/ptn formats/torch
-    formats/checkpoint formats/checkpoint/rename
+    formats/checkpoint formats/checkpoint/rename formats/recipe
     runtime_checks
     memory/process memory/heap memory/profile
     files/runs files files/origins

@@ -7,7 +7,7 @@ A byte table has the columns `| offset | size | field | meaning |` and belongs t
 structure's size: "### Header (64 bytes)". Its rows follow each other from 0 on. A meaning that begins with a literal in
 backticks gives the field's only value. FILE is read by the tables alone. A bundle has hashes and parts; a packed file
 has a stored piece, a coded one, and one in planes; an update has new bytes, the same ones, differences and sparse
-planes. Hashes are not computed.
+planes, or, made from a checkpoint, new bytes and the same ones. Hashes are not computed.
 """
 
 import mmap
@@ -109,8 +109,10 @@ class PackedFile(Checker):
     def run(self) -> None:
         header = self.read("File header", 0)
         at = header["header size"] + FRAME_START
-        is_update = header["kind"] == 1
+        is_update = header["kind"] > 0
         base_size = self.read("Base", self.sizes["File header"])["size"] if is_update else 0
+        is_derived = header["kind"] == 2
+        at = self.read_recipe(at, base_size) if is_derived else at
         footer_at = len(self.file) - self.sizes["Footer"]
         footer = self.read("Footer", footer_at)
         table, entry = footer["table offset"], self.sizes["Table entry"]
@@ -134,7 +136,46 @@ class PackedFile(Checker):
         self.expect(entries + footer["piece count"] * entry == footer_at, "a footer after the entries")
         self.expect(size == footer["original size"], f"pieces of {footer['original size']} bytes, found {size}")
         all_kinds = {"new", "same", "differences", "sparse"} if is_update else {"stored", "coded", "in planes"}
+        all_kinds = {"new", "same"} if is_derived else all_kinds
         self.expect(kinds == all_kinds, f"{sorted(all_kinds)}, found {sorted(kinds)}")
+
+    def read_recipe(self, at: int, base_size: int) -> int:
+        """Reads the recipe at `at`, and returns where it ends."""
+        end = at + FRAME_START + self.read("Recipe header", at)["recipe size"]
+        at += self.sizes["Recipe header"]
+
+        def number() -> int:
+            nonlocal at
+            at += 4
+            return int.from_bytes(self.file[at - 4 : at], "little")
+
+        def skip_steps(count: int) -> None:
+            nonlocal at
+            for _ in range(count):
+                kind = number()
+                self.expect(kind <= 6, f"a known step before {at}, found {kind}")
+                at += {0: 4, 1: 4, 2: 4, 3: 24, 4: 24, 5: 32, 6: 8}[kind]
+                order = number() if kind == 1 else 0
+                at += 4 * order
+                for _ in range(number() if kind == 6 else 0):
+                    self.expect(number() < tensors, f"a tensor of the recipe before {at}")
+                    skip_steps(number())
+
+        tensors = number()
+        for _ in range(tensors):
+            dimensions = self.read("Recipe tensor", at)["dimension count"]
+            at += self.sizes["Recipe tensor"] + 4 * dimensions
+            name = number()
+            at += 4 * name
+        for _ in range(number()):
+            part = self.read("Recipe part", at)
+            self.expect(part["tensor"] < tensors, f"a tensor of the recipe at {at}")
+            base_size -= part["part size"]
+            at += self.sizes["Recipe part"]
+            skip_steps(part["step count"])
+        self.expect(base_size == 0, f"parts of the base's size, found {base_size} bytes left")
+        self.expect(at == end, f"a recipe up to {end}, found {at}")
+        return end
 
     def read_runs(self, at: int, end: int, piece: dict, base_size: int) -> set[str]:
         """Returns the kinds of the runs of a piece of an update, from `at` to `end`."""

@@ -34,20 +34,114 @@ PackedSummary summary_of(const ByteSource& file, const Footer& footer) noexcept 
   return {file.size(), footer.original_size, footer.piece_count, footer.content_hash};
 }
 
-/// A piece as it lies in the file, with room for the largest.
-struct StoredPiece {
-  std::unique_ptr<std::byte[]> bytes = std::make_unique_for_overwrite<std::byte[]>(kMostCoded);
-  std::uint64_t offset = 0;  // of its frames in the file
+/// A piece before and after it is decoded. Workers allocate nothing, see OrderedWorkers.
+struct CodedPiece {
+  std::unique_ptr<std::byte[]> bytes =
+      std::make_unique_for_overwrite<std::byte[]>(kMostCoded + kMostRunBytes);
+  std::unique_ptr<std::byte[]> original_bytes;  // where nobody else has room for them
+  std::uint64_t offset = 0;                     // of its frames in the packed file
   PieceHeader header;
-  std::span<const std::byte> coded;
+  std::span<std::byte> coded;
   std::span<std::byte> original;  // where it is decoded to
+  std::vector<Run> runs;          // of an update
+  std::uint32_t sparse_planes = 0;
+  std::vector<std::byte> window;  // of the base
   Result<void> result;
+
+  void decode(PieceDecoder& decoder) {
+    result = runs.empty() ? decoder.decode(header, coded, original)
+                          : decoder.decode_update(header, sparse_planes, runs, window, coded, original);
+  }
+
+  /// Checks the runs of a piece of the file `name` at `at`, and reads what they take from the base.
+  Result<void> read_base(const RunsHeader& runs_header, const ByteSource& base, const std::string& name,
+                         std::uint64_t at) {
+    ETSTREAM_TRY(check(header, runs_header, runs, base.size(), name, at));
+    sparse_planes = runs_header.sparse_planes;
+    window.resize(runs_header.window_size);
+    ETSTREAM_TRY(base.read_at(runs_header.window_offset, window));
+    auto left = original;
+    for (const Run& run : runs) {
+      if (run.method != kNew) ETSTREAM_TRY(base.read_at(run.base_offset, left.first(run.size)));
+      left = left.subspan(run.size);
+    }
+    return {};
+  }
 };
 
 /// The memory that a thread decodes with.
 struct Decoder {
   PieceDecoder pieces;
-  StoredPiece piece;
+  CodedPiece piece;
+};
+
+/// Returns what set_default_base() sets.
+OpenBase& default_base() {
+  static OpenBase base;
+  return base;
+}
+
+template <class T>
+std::span<std::byte> writable_bytes_of(T& structure) noexcept {
+  return std::as_writable_bytes(std::span(&structure, 1));
+}
+
+/// The beginning of a file, up to its first piece.
+struct Beginning {
+  FileHeader header{.identifier = 0};
+  BaseHeader base;                     // of an update
+  std::vector<std::byte> recipe = {};  // that makes the base
+  std::uint64_t size = 0;              // in bytes
+
+  /// Reads what follows the header, which was checked, by `read`, which fills its argument.
+  template <class Read>
+  Result<void> read_rest(const Read& read, const std::string& name) {
+    std::uint64_t ignored = header.frame.size + sizeof(FrameStart) - sizeof(header);
+    size = sizeof(header) + ignored;
+    if (header.kind == kWhole) return pass_over(ignored, read);
+    ETSTREAM_TRY(read(writable_bytes_of(base)));
+    ETSTREAM_TRY(pass_over(ignored - sizeof(base), read));
+    if (header.kind != kDerived) return {};
+    RecipeHeader recipe_header;
+    ETSTREAM_TRY(read(writable_bytes_of(recipe_header)));
+    ETSTREAM_TRY(check(recipe_header, name, size));
+    recipe.resize(recipe_header.frame.size - sizeof(recipe_header.identifier));
+    ETSTREAM_TRY(read(std::span(recipe)));
+    ContentHasher hasher;
+    hasher.update(recipe);
+    if (hasher.hash() != base.hash) {
+      return unexpected(ErrorCode::kCorrupt, {name, size + sizeof(recipe_header)},
+                        "a recipe with the hash in the header, found another");
+    }
+    size += sizeof(recipe_header) + recipe.size();
+    return {};
+  }
+
+  /// Opens the base, and checks that it is the one that the update `name` was made from.
+  [[nodiscard]] Result<ByteSource> open_base(const OpenBase& open, const std::string& name,
+                                             bool checks_all) const {
+    ETSTREAM_ASSIGN(ByteSource out, open(recipe, checks_all));
+    const auto differs = [&](const std::string& expected, const std::string& found) {
+      return error_in(ErrorCode::kInvalidArgument, out.name(),
+                      "is not the file that {} was made from: expected {}, found {}", quote(name), expected,
+                      found);
+    };
+    if (out.size() != base.size) return differs(counted(base.size, "byte"), counted(out.size(), "byte"));
+    if (header.kind == kDerived) return out;
+    ETSTREAM_ASSIGN(const ContentHash hash, hash_of(out));
+    return hash == base.hash ? Result<ByteSource>(std::move(out))
+                             : differs("the hash " + hex(base.hash), hex(hash));
+  }
+
+ private:
+  template <class Read>
+  static Result<void> pass_over(std::uint64_t size, const Read& read) {
+    std::array<std::byte, 512> ignored{};
+    for (; size > 0; size -= std::min<std::uint64_t>(size, ignored.size())) {
+      ETSTREAM_TRY(read(std::span(ignored).first(std::min<std::uint64_t>(size, ignored.size()))));
+    }
+    return {};
+  }
 };
 
 /// Reads where pieces from `index` on begin, and where the last of them ends.
@@ -63,13 +157,19 @@ Result<void> read_offsets(const ByteSource& file, const Footer& footer, std::uin
 /// Counts as a storage of its own, of as many bytes as it has unpacked, so it is no DerivedStorage.
 class PackedStorage final : public ByteStorage {
  public:
-  /// `file` has been checked, but for its pieces.
-  PackedStorage(ByteSource file, const Footer& footer) : file_(std::move(file)), footer_(footer) {}
+  /// `file` has been checked, but for its pieces. `base` is that of an update.
+  PackedStorage(ByteSource file, const Footer& footer, std::optional<ByteSource> base)
+      : file_(std::move(file)), footer_(footer), base_(std::move(base)) {}
 
   std::uint64_t size() const noexcept override { return footer_.original_size; }
   std::string name() const override { return file_.name(); }
-  Result<void> check_unchanged() const override { return file_.check_unchanged(); }
-  bool lies_in(const FileIdentity& file) const override { return file_.lies_in(file); }
+  Result<void> check_unchanged() const override {
+    ETSTREAM_TRY(file_.check_unchanged());
+    return base_ ? base_->check_unchanged() : Result<void>();
+  }
+  bool lies_in(const FileIdentity& file) const override {
+    return file_.lies_in(file) || (base_ && base_->lies_in(file));
+  }
 
   Result<int> open_descriptor() const override {
     return error_in(ErrorCode::kUnsupported, file_.name(), "is packed, so its original bytes lie in no file");
@@ -105,7 +205,7 @@ class PackedStorage final : public ByteStorage {
     std::uint64_t used = 0;  // when, in reads
   };
 
-  [[nodiscard]] Result<void> finish(const StoredPiece& piece) const {
+  [[nodiscard]] Result<void> finish(const CodedPiece& piece) const {
     if (piece.result) return {};
     const Error& reason = piece.result.error();
     return unexpected(reason.code, {file_.name(), piece.offset}, "{}", reason.message);
@@ -113,28 +213,38 @@ class PackedStorage final : public ByteStorage {
 
   /// Reads the whole piece from ends[0] to ends[1], which is to be decoded to `out`.
   Result<void> read(std::span<const std::uint64_t, 2> ends, std::span<std::byte> out,
-                    StoredPiece& piece) const {
+                    CodedPiece& piece) const {
+    const std::uint64_t begin = ends[0];
+    const std::size_t least = sizeof(PieceHeader) + (base_ ? sizeof(RunsHeader) + sizeof(Run) : 0);
+    const std::size_t most = kMostCoded + (base_ ? kMostRunBytes : 0);
     // The offsets were checked, but the file may have changed.
-    if (ends[0] > ends[1] || ends[1] - ends[0] < sizeof(PieceHeader) || ends[1] - ends[0] > kMostCoded) {
+    if (begin > ends[1] || ends[1] - begin < least || ends[1] - begin > most) {
       return unexpected(ErrorCode::kCorrupt, {file_.name(), footer_.table_offset},
                         "offsets as they were, found others");
     }
-    const std::span bytes(piece.bytes.get(), static_cast<std::size_t>(ends[1] - ends[0]));
-    ETSTREAM_TRY(file_.read_at(ends[0], bytes));
-    file_.drop_pages(ends[0], bytes.size());
-    PieceHeader header;
-    std::memcpy(&header, bytes.data(), sizeof(header));
-    ETSTREAM_TRY(check(header, kWhole, file_.name(), ends[0]));
-    piece.coded = bytes.subspan(sizeof(header));
-    if (header.original_size != out.size() || header.coded_size != piece.coded.size()) {
-      return unexpected(ErrorCode::kCorrupt, {file_.name(), ends[0]},
+    const std::span bytes(piece.bytes.get(), static_cast<std::size_t>(ends[1] - begin));
+    ETSTREAM_TRY(file_.read_at(begin, bytes));
+    file_.drop_pages(begin, bytes.size());
+    std::memcpy(&piece.header, bytes.data(), sizeof(piece.header));
+    const PieceHeader& header = piece.header;
+    ETSTREAM_TRY(check(header, base_ ? kUpdate : kWhole, file_.name(), begin));
+    const std::size_t headers = sizeof(FrameStart) + header.frame.size;
+    if (header.original_size != out.size() || headers + header.coded_size != bytes.size()) {
+      return unexpected(ErrorCode::kCorrupt, {file_.name(), begin},
                         "a piece of {} bytes, coded as {}, found one of {}, coded as {}", out.size(),
-                        piece.coded.size(), header.original_size, header.coded_size);
+                        bytes.size() - std::min(headers, bytes.size()), header.original_size,
+                        header.coded_size);
     }
-    piece.offset = ends[0] + sizeof(header);
-    piece.header = header;
+    piece.offset = begin + headers;
+    piece.coded = bytes.subspan(headers);
     piece.original = out;
-    return {};
+    if (!base_) return {};
+    RunsHeader runs;
+    std::memcpy(&runs, bytes.data() + sizeof(header), sizeof(runs));
+    piece.runs.resize(run_count(header));
+    std::memcpy(piece.runs.data(), bytes.data() + sizeof(header) + sizeof(runs),
+                piece.runs.size() * sizeof(Run));
+    return piece.read_base(runs, *base_, file_.name(), begin);
   }
 
   /// Decodes whole pieces from `index` on. Several threads decode a large read, but of one reader at a time,
@@ -154,12 +264,10 @@ class PackedStorage final : public ByteStorage {
 
   /// This thread reads the pieces, while others decode those before.
   Result<void> decode_side_by_side(std::uint64_t index, std::span<std::byte> out) const {
-    OrderedWorkers<StoredPiece> workers(threads_for(0), [] {
-      return [decoder = std::make_shared<PieceDecoder>()](StoredPiece& piece) {
-        piece.result = decoder->decode(piece.header, piece.coded, piece.original);
-      };
+    OrderedWorkers<CodedPiece> workers(threads_for(0), [] {
+      return [decoder = std::make_shared<PieceDecoder>()](CodedPiece& piece) { piece.decode(*decoder); };
     });
-    const auto finish_piece = [this](const StoredPiece& piece) { return finish(piece); };
+    const auto finish_piece = [this](const CodedPiece& piece) { return finish(piece); };
     std::array<std::uint64_t, 65> offsets{};
     for (std::size_t i = 0; !out.empty(); ++i, ++index) {
       i %= offsets.size() - 1;
@@ -168,7 +276,7 @@ class PackedStorage final : public ByteStorage {
         ETSTREAM_TRY(read_offsets(file_, footer_, index,
                                   std::span(offsets).first(std::min(offsets.size(), left + 1))));
       }
-      ETSTREAM_ASSIGN(StoredPiece* const piece, workers.next(finish_piece));
+      ETSTREAM_ASSIGN(CodedPiece* const piece, workers.next(finish_piece));
       const auto part = out.first(std::min<std::size_t>(out.size(), kPieceSize));
       ETSTREAM_TRY(read(std::span(offsets).subspan(i).first<2>(), part, *piece));
       workers.submit();
@@ -180,11 +288,11 @@ class PackedStorage final : public ByteStorage {
   /// Decodes a whole piece.
   Result<void> decode(std::uint64_t index, std::span<std::byte> out) const {
     auto decoder = take_decoder();
-    StoredPiece& piece = decoder->piece;
+    CodedPiece& piece = decoder->piece;
     std::array<std::uint64_t, 2> ends{};
     ETSTREAM_TRY(read_offsets(file_, footer_, index, ends));
     ETSTREAM_TRY(read(ends, out, piece));
-    piece.result = decoder->pieces.decode(piece.header, piece.coded, piece.original);
+    piece.decode(decoder->pieces);
     ETSTREAM_TRY(finish(piece));
     const std::lock_guard lock(mutex_);
     decoders_.push_back(std::move(decoder));
@@ -223,6 +331,7 @@ class PackedStorage final : public ByteStorage {
 
   const ByteSource file_;
   const Footer footer_;
+  const std::optional<ByteSource> base_;
   mutable std::mutex large_read_;
   mutable std::mutex mutex_;  // guards what follows
   mutable std::vector<std::unique_ptr<Decoder>> decoders_;
@@ -232,21 +341,17 @@ class PackedStorage final : public ByteStorage {
 
 template <class T>
 Result<void> read_structure(const ByteSource& file, std::uint64_t offset, T& out) {
-  return file.read_at(offset, std::as_writable_bytes(std::span(&out, 1)));
+  return file.read_at(offset, writable_bytes_of(out));
 }
 
-/// Checks that pieces follow one another from `begin` to the table, and the table's hash.
-Result<void> check_offsets(const ByteSource& file, std::uint64_t begin, std::uint32_t kind,
-                           const Footer& footer) {
-  const bool is_update = kind == kUpdate;
+/// Checks that pieces follow one another to the table, and the table's hash.
+Result<void> check_offsets(const ByteSource& file, const Beginning& beginning, const Footer& footer) {
+  const std::uint64_t begin = beginning.size;
+  const bool is_update = beginning.header.kind != kWhole;
   const std::uint64_t least_piece = sizeof(PieceHeader) + (is_update ? sizeof(RunsHeader) + sizeof(Run) : 1);
   const std::uint64_t most_piece = kMostCoded + (is_update ? kMostRunBytes : 0);
   ContentHasher hash;
-  if (is_update) {
-    BaseHeader base;
-    ETSTREAM_TRY(read_structure(file, sizeof(FileHeader), base));
-    hash.update(bytes_of(base));
-  }
+  if (is_update) hash.update(bytes_of(beginning.base));
   std::array<std::uint64_t, 4096> offsets{};
   std::uint64_t before = begin;
   for (std::uint64_t i = 0; i < footer.piece_count; i += offsets.size()) {
@@ -274,26 +379,34 @@ Result<void> check_offsets(const ByteSource& file, std::uint64_t begin, std::uin
   return check_table_hash(footer, hash, file.name(), file.size());
 }
 
-/// Checks all of a file but its pieces. Puts its end in `footer`, and returns its kind.
-Result<std::uint32_t> check_all_but_pieces(const ByteSource& file, Footer& footer) {
+/// Checks all of a file but its pieces. Puts its end in `footer`, and returns its beginning.
+Result<Beginning> check_all_but_pieces(const ByteSource& file, Footer& footer) {
   const std::string name = file.name();
-  FileHeader header{.identifier = 0};
+  Beginning out;
   ETSTREAM_ASSIGN(const bool begins_right, is_packed(file));
-  if (begins_right && file.size() >= sizeof(header)) ETSTREAM_TRY(read_structure(file, 0, header));
-  ETSTREAM_TRY(check(header, name));
-  const std::uint64_t begin = std::uint64_t{sizeof(FrameStart)} + header.frame.size;
-  if (file.size() < begin + sizeof(FrameStart) + sizeof(footer)) {
+  if (begins_right && file.size() >= sizeof(out.header)) ETSTREAM_TRY(read_structure(file, 0, out.header));
+  ETSTREAM_TRY(check(out.header, name));
+  std::uint64_t at = sizeof(out.header);
+  const auto require = [&](std::uint64_t size) -> Result<void> {
+    if (file.size() >= size) return {};
     return unexpected(ErrorCode::kCorrupt, {name, file.size()},
-                      "at least {} bytes, found the end of the file",
-                      begin + sizeof(FrameStart) + sizeof(footer));
-  }
+                      "at least {} bytes, found the end of the file", size);
+  };
+  constexpr std::uint64_t kEnd = sizeof(FrameStart) + sizeof(footer);
+  ETSTREAM_TRY(require(sizeof(FrameStart) + out.header.frame.size + kEnd));
+  const auto read_next = [&](std::span<std::byte> bytes) -> Result<void> {
+    ETSTREAM_TRY(require(at + bytes.size() + kEnd));
+    at += bytes.size();
+    return file.read_at(at - bytes.size(), bytes);
+  };
+  ETSTREAM_TRY(out.read_rest(read_next, name));
   ETSTREAM_TRY(read_structure(file, file.size() - sizeof(footer), footer));
   ETSTREAM_TRY(check(footer, name, file.size()));
-  ETSTREAM_TRY(check_offsets(file, begin, header.kind, footer));
+  ETSTREAM_TRY(check_offsets(file, out, footer));
   FrameStart table;
   ETSTREAM_TRY(read_structure(file, footer.table_offset, table));
   ETSTREAM_TRY(check(table, footer.piece_count, name, footer.table_offset));
-  return header.kind;
+  return out;
 }
 
 /// Checks a piece of an update, which begins at `piece.offset`, and adds it to the summary.
@@ -325,52 +438,32 @@ Result<void> add_piece(const std::string& name, std::uint64_t original_size, Upd
   return {};
 }
 
-/// A piece before and after it is decoded. Workers allocate nothing, see OrderedWorkers.
-struct CodedPiece {
-  std::uint64_t offset = 0;  // of its frames in the packed file
-  PieceHeader header;
-  std::unique_ptr<std::byte[]> coded_bytes = std::make_unique_for_overwrite<std::byte[]>(kMostCoded);
-  std::unique_ptr<std::byte[]> original_bytes = std::make_unique_for_overwrite<std::byte[]>(kPieceSize);
-  std::span<std::byte> coded;
-  std::span<std::byte> original;
-  std::vector<Run> runs;  // of an update
-  std::uint32_t sparse_planes = 0;
-  std::vector<std::byte> window;  // of the base
-  Result<void> result;
-};
-
 class Unpacker {
  public:
-  Unpacker(const ReadBytes& read, const std::string& name, Sink& sink, const PackOptions& options,
-           const std::optional<ByteSource>& base)
-      : read_(read), name_(name), sink_(sink), base_(base), workers_(threads_for(options.threads), [] {
-          return [decoder = std::make_shared<PieceDecoder>()](CodedPiece& piece) {
-            piece.result = piece.runs.empty()
-                               ? decoder->decode(piece.header, piece.coded, piece.original)
-                               : decoder->decode_update(piece.header, piece.sparse_planes, piece.runs,
-                                                        piece.window, piece.coded, piece.original);
-          };
+  Unpacker(const ReadBytes& read, const std::string& name, Sink& sink, const PackOptions& options)
+      : read_(read), name_(name), sink_(sink), workers_(threads_for(options.threads), [] {
+          return [decoder = std::make_shared<PieceDecoder>()](CodedPiece& piece) { piece.decode(*decoder); };
         }) {}
 
-  Result<void> run() {
-    FileHeader header;
-    ETSTREAM_TRY(read_structure(header));
-    ETSTREAM_TRY(check(header, name_));
-    kind_ = header.kind;
-    if (kind_ == kUpdate) {
-      BaseHeader base;
-      ETSTREAM_TRY(read_structure(base));
-      ETSTREAM_TRY(check_base(base));
-      for (ContentHasher* const hash : {&table_hash_, &found_hash_}) hash->update(bytes_of(base));
-    } else if (base_) {
+  Result<void> run(const OpenBase& open_base) {
+    Beginning beginning;
+    ETSTREAM_TRY(read(writable_bytes_of(beginning.header)));
+    ETSTREAM_TRY(check(beginning.header, name_));
+    kind_ = beginning.header.kind;
+    ETSTREAM_TRY(beginning.read_rest([this](std::span<std::byte> out) { return read(out); }, name_));
+    if (kind_ != kWhole) {
+      if (!open_base) return needs_base(ErrorCode::kInvalidArgument, name_);
+      ETSTREAM_ASSIGN(base_, beginning.open_base(open_base, name_, true));
+      for (ContentHasher* const hash : {&table_hash_, &found_hash_}) hash->update(bytes_of(beginning.base));
+    } else if (open_base) {
+      ETSTREAM_ASSIGN(const ByteSource base, open_base({}, false));
       return error_in(ErrorCode::kInvalidArgument, name_, "is no update, and is restored without {}",
-                      quote(base_->name()));
+                      quote(base.name()));
     }
-    ETSTREAM_TRY(pass_over(sizeof(FrameStart) + header.frame.size - position_));
     while (true) {
       PieceHeader piece;
       const std::uint64_t offset = position_;
-      ETSTREAM_TRY(read_structure(piece));
+      ETSTREAM_TRY(read(writable_bytes_of(piece)));
       // The table has there its first offset, which is the size of the file's header, or the hash of nothing.
       if (piece.identifier != PieceHeader().identifier) return finish(piece, offset);
       ETSTREAM_TRY(check(piece, kind_, name_, offset));
@@ -379,59 +472,12 @@ class Unpacker {
   }
 
  private:
-  template <class T>
-  Result<void> read_structure(T& out) {
-    return read(std::as_writable_bytes(std::span(&out, 1)));
-  }
-
   Result<void> read(std::span<std::byte> out) {
     ETSTREAM_ASSIGN(const std::size_t n, read_(out));
     position_ += n;
     if (n == out.size()) return {};
     return unexpected(ErrorCode::kCorrupt, {name_, position_}, "{} bytes more, found the end of the file",
                       out.size() - n);
-  }
-
-  Result<void> pass_over(std::uint64_t size) {
-    std::array<std::byte, 512> ignored{};
-    for (; size > 0; size -= std::min<std::uint64_t>(size, ignored.size())) {
-      ETSTREAM_TRY(read(std::span(ignored).first(std::min<std::uint64_t>(size, ignored.size()))));
-    }
-    return {};
-  }
-
-  /// Checks that the base is the one that the update was made from.
-  Result<void> check_base(const BaseHeader& right) {
-    if (!base_) return needs_base(ErrorCode::kInvalidArgument, name_);
-    const auto differs = [&](const std::string& expected, const std::string& found) {
-      return error_in(ErrorCode::kInvalidArgument, base_->name(),
-                      "is not the file that {} was made from: expected {}, found {}", quote(name_), expected,
-                      found);
-    };
-    if (base_->size() != right.size) {
-      return differs(counted(right.size, "byte"), counted(base_->size(), "byte"));
-    }
-    ETSTREAM_ASSIGN(const ContentHash hash, hash_of(*base_));
-    if (hash == right.hash) return {};
-    return differs("the hash " + hex(right.hash), hex(hash));
-  }
-
-  /// Reads the runs of a piece of an update, and what these take from the base.
-  Result<void> read_runs(CodedPiece& piece, std::uint64_t offset) {
-    RunsHeader header;
-    ETSTREAM_TRY(read_structure(header));
-    piece.runs.resize(run_count(piece.header));
-    ETSTREAM_TRY(read(std::as_writable_bytes(std::span(piece.runs))));
-    ETSTREAM_TRY(check(piece.header, header, piece.runs, base_->size(), name_, offset));
-    piece.sparse_planes = header.sparse_planes;
-    piece.window.resize(header.window_size);
-    ETSTREAM_TRY(base_->read_at(header.window_offset, piece.window));
-    auto left = piece.original;
-    for (const Run& run : piece.runs) {
-      if (run.method != kNew) ETSTREAM_TRY(base_->read_at(run.base_offset, left.first(run.size)));
-      left = left.subspan(run.size);
-    }
-    return {};
   }
 
   Result<void> take(const PieceHeader& header, std::uint64_t offset) {
@@ -444,11 +490,20 @@ class Unpacker {
     original_size_ += header.original_size;
     ETSTREAM_ASSIGN(CodedPiece* const piece,
                     workers_.next([this](const CodedPiece& each) { return write(each); }));
+    if (!piece->original_bytes) {
+      piece->original_bytes = std::make_unique_for_overwrite<std::byte[]>(kPieceSize);
+    }
     piece->header = header;
     piece->original = {piece->original_bytes.get(), header.original_size};
-    if (kind_ == kUpdate) ETSTREAM_TRY(read_runs(*piece, offset));
+    if (kind_ != kWhole) {
+      RunsHeader runs;
+      ETSTREAM_TRY(read(writable_bytes_of(runs)));
+      piece->runs.resize(run_count(header));
+      ETSTREAM_TRY(read(std::as_writable_bytes(std::span(piece->runs))));
+      ETSTREAM_TRY(piece->read_base(runs, base_, name_, offset));
+    }
     piece->offset = position_;
-    piece->coded = {piece->coded_bytes.get(), header.coded_size};
+    piece->coded = {piece->bytes.get(), header.coded_size};
     ETSTREAM_TRY(read(piece->coded));
     workers_.submit();
     return {};
@@ -513,7 +568,7 @@ class Unpacker {
   const ReadBytes& read_;
   const std::string& name_;
   Sink& sink_;
-  const std::optional<ByteSource>& base_;
+  ByteSource base_;  // of an update
   OrderedWorkers<CodedPiece> workers_;
   ContentHasher hash_;
   ContentHasher table_hash_;
@@ -554,13 +609,17 @@ Result<bool> is_packed(const ByteSource& file) {
   return header.frame.magic == packed::kSkippable && header.identifier == packed::FileHeader().identifier;
 }
 
-Result<ByteSource> unpacked(ByteSource file) {
+Result<ByteSource> unpacked(ByteSource file, const OpenBase& open_base) {
   return without_exceptions([&]() -> Result<ByteSource> {
     const std::string name = file.name();
     packed::Footer footer;
-    ETSTREAM_ASSIGN(const std::uint32_t kind, packed::check_all_but_pieces(file, footer));
-    if (kind == packed::kUpdate) return needs_base(ErrorCode::kUnsupported, name);
-    ByteSource out(std::make_shared<packed::PackedStorage>(std::move(file), footer));
+    ETSTREAM_ASSIGN(const packed::Beginning beginning, packed::check_all_but_pieces(file, footer));
+    std::optional<ByteSource> base;
+    if (beginning.header.kind != packed::kWhole) {
+      if (!open_base) return needs_base(ErrorCode::kUnsupported, name);
+      ETSTREAM_ASSIGN(base, beginning.open_base(open_base, name, false));
+    }
+    ByteSource out(std::make_shared<packed::PackedStorage>(std::move(file), footer, std::move(base)));
     ETSTREAM_ASSIGN(const bool is_packed_twice, is_packed(out));
     if (is_packed_twice) {
       return with_advice(error_in(ErrorCode::kUnsupported, name, "is a packed file in a packed file"),
@@ -581,11 +640,11 @@ Result<PackedSummary> read_packed_summary(const ByteSource& file) {
 Result<UpdateSummary> read_update(const ByteSource& file) {
   return without_exceptions([&]() -> Result<UpdateSummary> {
     packed::Footer footer;
-    ETSTREAM_ASSIGN(const std::uint32_t kind, packed::check_all_but_pieces(file, footer));
-    if (kind != packed::kUpdate) return error_in(ErrorCode::kInvalidArgument, file.name(), "is no update");
-    packed::BaseHeader base;
-    ETSTREAM_TRY(packed::read_structure(file, sizeof(packed::FileHeader), base));
-    UpdateSummary out{packed::summary_of(file, footer), base.size, base.hash};
+    ETSTREAM_ASSIGN(const packed::Beginning beginning, packed::check_all_but_pieces(file, footer));
+    const std::uint32_t kind = beginning.header.kind;
+    if (kind == packed::kWhole) return error_in(ErrorCode::kInvalidArgument, file.name(), "is no update");
+    UpdateSummary out{packed::summary_of(file, footer), beginning.base.size, beginning.base.hash};
+    out.is_derived = kind == packed::kDerived;
     constexpr std::size_t kLeast =
         sizeof(packed::PieceHeader) + sizeof(packed::RunsHeader) + sizeof(packed::Run);
     std::vector<std::byte> bytes(packed::kMostCoded + packed::kMostRunBytes);
@@ -607,9 +666,20 @@ Result<UpdateSummary> read_update(const ByteSource& file) {
   });
 }
 
+void set_default_base(OpenBase base) { packed::default_base() = std::move(base); }
+
 Result<ByteSource> original(ByteSource file) {
   ETSTREAM_ASSIGN(const bool needs_unpacking, is_packed(file));
-  return needs_unpacking ? unpacked(std::move(file)) : std::move(file);
+  if (!needs_unpacking) return file;
+  // A base is no update of itself.
+  static thread_local bool opens_base = false;
+  if (opens_base || !packed::default_base()) return unpacked(std::move(file));
+  return unpacked(std::move(file), [](std::span<const std::byte> recipe, bool checks_all) {
+    opens_base = true;
+    auto base = packed::default_base()(recipe, checks_all);
+    opens_base = false;
+    return base;
+  });
 }
 
 Result<ByteSource> open_original(const std::string& path,
@@ -636,8 +706,8 @@ Result<void> check_packed(const ByteSource& file) {
 }
 
 Result<void> unpack(const ReadBytes& read, const std::string& name, Sink& sink, const PackOptions& options,
-                    const std::optional<ByteSource>& base) {
-  return without_exceptions([&] { return packed::Unpacker(read, name, sink, options, base).run(); });
+                    const OpenBase& base) {
+  return without_exceptions([&] { return packed::Unpacker(read, name, sink, options).run(base); });
 }
 
 ReadBytes reporting(ReadBytes read, Progress progress, std::uint64_t size, std::uint64_t& done) {

@@ -81,14 +81,23 @@ class PackingSink final : public BufferedSink {
     });
     FileHeader header;
     if (base_) {
-      header.kind = kUpdate;
+      header.kind = base_->recipe.empty() ? kUpdate : kDerived;
       header.frame.size += sizeof(BaseHeader);
     }
     ETSTREAM_TRY(write(bytes_of(header)));
-    if (!base_) return {};
-    const BaseHeader base{base_->file.size(), base_->hash};
-    table_hash_.update(bytes_of(base));
-    return write(bytes_of(base));
+    if (base_) {
+      const BaseHeader base{base_->file.size(), base_->hash};
+      table_hash_.update(bytes_of(base));
+      ETSTREAM_TRY(write(bytes_of(base)));
+    }
+    if (header.kind == kDerived) {
+      RecipeHeader recipe;
+      recipe.frame.size = static_cast<std::uint32_t>(sizeof(recipe.identifier) + base_->recipe.size());
+      ETSTREAM_TRY(write(bytes_of(recipe)));
+      ETSTREAM_TRY(write(std::span<const std::byte>(base_->recipe)));
+    }
+    begin_ = packed_size_;
+    return {};
   }
 
   /// Makes the runs of the next piece, and reads what the base has in their places.
@@ -161,7 +170,7 @@ class PackingSink final : public BufferedSink {
                   .original_size = original_size_,
                   .table_offset = packed_size_,
                   .piece_count = static_cast<std::uint32_t>(sizes_.size())};
-    std::uint64_t offset = sizeof(FileHeader) + (base_ ? sizeof(BaseHeader) : 0);
+    std::uint64_t offset = begin_;
     ETSTREAM_TRY(write(bytes_of(FrameStart{.size = static_cast<std::uint32_t>(table_size(sizes_.size()))})));
     std::vector<std::uint64_t> offsets;  // as many as fit in a small buffer
     constexpr std::size_t kMost = 4096;
@@ -189,6 +198,7 @@ class PackingSink final : public BufferedSink {
   std::vector<std::uint32_t> sizes_;  // of the pieces with their headers
   std::uint64_t original_size_ = 0;
   std::uint64_t packed_size_ = 0;
+  std::uint64_t begin_ = 0;  // of the first piece
 };
 
 }  // namespace

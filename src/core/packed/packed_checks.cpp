@@ -61,12 +61,12 @@ Result<void> check(const FileHeader& header, const std::string& name) {
     return unexpected(ErrorCode::kUnsupported, {name, 0}, "a packed file (ETZ1), found another kind");
   }
   ETSTREAM_TRY(check_version(name, offsetof(FileHeader, version), header.version));
-  if (header.kind != kWhole && header.kind != kUpdate) {
-    return unexpected(ErrorCode::kUnsupported, {name, offsetof(FileHeader, kind)}, "kind {} or {}, found {}",
-                      kWhole, kUpdate, header.kind);
+  if (header.kind > kDerived) {
+    return unexpected(ErrorCode::kUnsupported, {name, offsetof(FileHeader, kind)}, "kind {} to {}, found {}",
+                      kWhole, kDerived, header.kind);
   }
   const std::uint32_t least =
-      right.frame.size + (header.kind == kUpdate ? std::uint32_t{sizeof(BaseHeader)} : 0);
+      right.frame.size + (header.kind != kWhole ? std::uint32_t{sizeof(BaseHeader)} : 0);
   if (header.frame.size < least || header.frame.size > kMostHeader) {
     return unexpected(ErrorCode::kCorrupt, {name, offsetof(FrameStart, size)},
                       "a header of {} to {} bytes, found {}", least, kMostHeader, header.frame.size);
@@ -74,11 +74,22 @@ Result<void> check(const FileHeader& header, const std::string& name) {
   return check_field(name, offsetof(FileHeader, piece_size), "pieces of", header.piece_size, kPieceSize);
 }
 
+Result<void> check(const RecipeHeader& header, const std::string& name, std::uint64_t offset) {
+  ETSTREAM_TRY(check_skippable(name, offset, header.frame));
+  ETSTREAM_TRY(check_identifier(name, offset + offsetof(RecipeHeader, identifier), header.identifier,
+                                RecipeHeader().identifier));
+  const std::uint32_t size = header.frame.size;
+  if (size > sizeof(header.identifier) && size <= sizeof(header.identifier) + kMostRecipe) return {};
+  return unexpected(ErrorCode::kCorrupt, {name, offset + offsetof(FrameStart, size)},
+                    "a recipe of up to {} bytes behind an identifier of {}, found {}", kMostRecipe,
+                    sizeof(header.identifier), size);
+}
+
 Result<void> check(const PieceHeader& header, std::uint32_t kind, const std::string& name,
                    std::uint64_t offset) {
   const PieceHeader right;
   ETSTREAM_TRY(check_skippable(name, offset, header.frame));
-  if (kind == kUpdate) {
+  if (kind != kWhole) {
     const std::uint32_t least = right.frame.size + sizeof(RunsHeader) + sizeof(Run);
     const std::uint32_t most = right.frame.size + kMostRunBytes;
     const std::uint32_t size = header.frame.size;
@@ -97,7 +108,7 @@ Result<void> check(const PieceHeader& header, std::uint32_t kind, const std::str
     return unexpected(ErrorCode::kCorrupt, {name, offset + offsetof(PieceHeader, original_size)},
                       "a piece of 1 to {} bytes, found {}", kPieceSize, header.original_size);
   }
-  if (kind != kUpdate) ETSTREAM_TRY(check_coded_size(header, header.original_size, name, offset));
+  if (kind == kWhole) ETSTREAM_TRY(check_coded_size(header, header.original_size, name, offset));
   const Arrangement& arrangement = header.arrangement;
   const std::uint64_t at = offset + offsetof(PieceHeader, arrangement);
   const std::uint32_t size = arrangement.element_size;

@@ -18,6 +18,9 @@ namespace etstream::packed {
 /// Checks the first bytes of the file, also of an update.
 [[nodiscard]] Result<void> check(const FileHeader& header, const std::string& name);
 
+/// Checks the header of a recipe, at `offset`.
+[[nodiscard]] Result<void> check(const RecipeHeader& header, const std::string& name, std::uint64_t offset);
+
 /// Checks the header of a piece at `offset`, by itself. `kind` is that of the file.
 [[nodiscard]] Result<void> check(const PieceHeader& header, std::uint32_t kind, const std::string& name,
                                  std::uint64_t offset);

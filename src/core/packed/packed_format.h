@@ -42,6 +42,7 @@ struct FrameStart {
 /// The kinds of packed files.
 inline constexpr std::uint32_t kWhole = 0;
 inline constexpr std::uint32_t kUpdate = 1;
+inline constexpr std::uint32_t kDerived = 2;  // an update whose base a recipe makes
 
 /// The start of the file.
 struct FileHeader {
@@ -54,12 +55,22 @@ struct FileHeader {
 };
 static_assert(sizeof(FileHeader) == 32);
 
-/// Follows the FileHeader of an update, in its frame: the file that the update was made from.
+/// Follows the FileHeader of an update, in its frame: what the update was made from.
 struct BaseHeader {
   std::uint64_t size = 0;  // in bytes
-  ContentHash hash{};
+  ContentHash hash{};      // of the base, or of the recipe that makes it
 };
 static_assert(sizeof(BaseHeader) == 24);
+
+/// The most bytes of a recipe.
+inline constexpr std::uint32_t kMostRecipe = std::uint32_t{1} << 20;
+
+/// Follows the BaseHeader of a derived update. The recipe is the rest of its frame.
+struct RecipeHeader {
+  FrameStart frame;
+  std::uint32_t identifier = packed::identifier("ETZr");
+};
+static_assert(sizeof(RecipeHeader) == 12);
 
 /// Describes how the bytes of a piece are arranged before they are coded. Each element is rotated to the left
 /// by `rotation` bits. Then come the highest bytes of all elements, those next to them, and so on down to the

@@ -13,7 +13,7 @@
 #include "etstream/tensor_data.h"
 #include "files/origins/origin_search.h"
 #include "files/origins/weight_payloads.h"
-#include "files/origins/weight_steps.h"
+#include "formats/recipe/weight_steps.h"
 
 namespace etstream {
 

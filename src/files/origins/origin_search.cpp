@@ -32,13 +32,6 @@ constexpr std::uint64_t kFreeTries = std::uint64_t{1} << 18;
 
 constexpr std::string_view kInMemory = "the checkpoint";
 
-/// Symmetric quantizations of torchao, and of pt2e's XNNPACKQuantizer. The least scales are torchao's, and
-/// that of the observers.
-constexpr float kLeastOfTorchao = std::numeric_limits<float>::min();
-constexpr Quantization kNibbles = {0, -8, 7, kLeastOfTorchao};
-constexpr Quantization kBytes = {0, -128, 127, kLeastOfTorchao};
-constexpr Quantization kObservedBytes = {0, -127, 127, 1.0F / 4096};
-
 /// Groups of elements that quantizers use, besides rows and whole tensors.
 constexpr std::array<std::uint64_t, 5> kGroups = {32, 64, 128, 256, 16};
 

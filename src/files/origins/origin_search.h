@@ -19,7 +19,7 @@
 #include "etstream/result.h"
 #include "etstream/tensor.h"
 #include "files/origins/weight_payloads.h"
-#include "files/origins/weight_steps.h"
+#include "formats/recipe/weight_steps.h"
 #include "formats/tensor/batch_norm.h"
 
 namespace etstream {

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from etstream import _core
 from etstream._arguments import alignment, asked, by_name, integer, names, path, several
 from etstream._errors import InvalidArgumentError
-from etstream._types import OutputLike, SourceLike, StreamLike
+from etstream._types import FilesLike, OutputLike, SourceLike, StreamLike
 from etstream._weights import OneOfWeights, checkpoints_of
 from etstream._writing import Progress, Unpack, WriteOptions, keywords_of, write, written
 
@@ -125,7 +125,7 @@ def pack(
     source: StreamLike,
     output: OutputLike,
     *,
-    base: SourceLike | None = None,
+    base: FilesLike | None = None,
     threads: int | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
@@ -137,8 +137,9 @@ def pack(
     Args:
         source: the original, which is read once, from its first byte to its last.
         output: where the packed file goes.
-        base: an earlier version of the source, which is then a file. Writes an update: what the source has that is not
-            in the base, and differences from it.
+        base: an earlier version of the source, which is then a file; or the path of a checkpoint, or several, that the
+            program in it was exported from. Writes an update: what the source has that is not in the base, and
+            differences from it.
         threads: how many threads code, each with up to 4 MiB of memory; by default one a processor, but at most 4. The
             packed file does not depend on it.
 
@@ -155,7 +156,7 @@ def unpack(
     source: StreamLike,
     output: OutputLike,
     *,
-    base: SourceLike | None = None,
+    base: FilesLike | None = None,
     threads: int | None = None,
     sync: bool = True,
     progress: Progress | bool | None = None,
@@ -165,7 +166,8 @@ def unpack(
     Args:
         source: the packed file, which is read once, from its first byte to its last.
         output: where the original goes. At a path it appears once all is checked.
-        base: the file that an update was made from, which is compared with the hash in the update first.
+        base: the file, or the checkpoint, that an update was made from, which is compared with the hashes in the
+            update first.
         threads: how many threads decode, each with up to 4 MiB of memory; by default one a processor, but at most 4.
 
     progress gets 0 as the total of a descriptor or an object with read().

@@ -416,7 +416,7 @@ TEST_CASE("each structural error has its message, of either reader") {
            ": expected 8 bytes more, found the end of the file"},
       {"piece size", put(16, 65536U), "kCorrupt: bad: offset 16: expected pieces of 1048576, found 65536",
        ""},
-      {"kind", put(20, 2U), "kUnsupported: bad: offset 20: expected kind 0 or 1, found 2", ""},
+      {"kind", put(20, 3U), "kUnsupported: bad: offset 20: expected kind 0 to 2, found 3", ""},
 
       {"the number of a piece's frame", put_in_piece(1, 0, 0x184D2A5BU),
        piece_at(1, 0) + "the number of a skippable frame, 407710300, found 407710299", ""},

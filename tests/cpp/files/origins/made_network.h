@@ -12,8 +12,8 @@
 
 #include "core/base/hashes.h"
 #include "files/origins/made_program.h"
-#include "files/origins/weight_steps.h"
 #include "formats/pte/backends/made_xnnpack_payload.h"
+#include "formats/recipe/weight_steps.h"
 
 namespace etstream::made {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "files/origins/weight_steps.h"
+#include "formats/recipe/weight_steps.h"
 
 #include <doctest/doctest.h>
 

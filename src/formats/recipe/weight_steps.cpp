@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "files/origins/weight_steps.h"
+#include "formats/recipe/weight_steps.h"
 
 #include <algorithm>
 #include <cmath>
@@ -89,7 +89,9 @@ class Between {
       sizes_[0] /= step.groups;
       sizes_.insert(sizes_.begin(), step.groups);
     }
-    if (step.order.size() != sizes_.size()) return refuse("dimensions");
+    std::vector<std::uint8_t> all = step.order;
+    std::ranges::sort(all);
+    if (all != contiguous_dim_order(sizes_.size())) return refuse("dimensions");
     const std::vector<std::int64_t> dense = dense_strides(sizes_, item_size(type_));
     StridedElements elements{.item_size = item_size(type_), .sizes = {}, .strides = {}};
     for (const std::uint8_t dimension : step.order) {
@@ -102,24 +104,30 @@ class Between {
   }
 
   Result<void> take(const InterleaveRopeStep& step) {
-    if (sizes_.empty() || sizes_[0] == 0 || sizes_[0] % step.head_dim != 0) return refuse("rows");
+    const bool has_halves = step.head_dim != 0 && step.head_dim % 2 == 0;
+    if (!has_halves || sizes_.empty() || sizes_[0] == 0 || sizes_[0] % step.head_dim != 0) {
+      return refuse("rows");
+    }
     data_ = interleave_rope(data_, step.head_dim, data_.size() / sizes_[0]);
     return {};
   }
 
   Result<void> take(const QuantizeStep& step) {
+    if (type_ != ScalarType::kFloat32) return refuse("elements");
     ETSTREAM_ASSIGN(data_, quantize(data_, step.how, name_));
     type_ = ScalarType::kInt8;
     return {};
   }
 
   Result<void> take(const ScalesStep& step) {
+    if (type_ != ScalarType::kFloat32) return refuse("elements");
     ETSTREAM_ASSIGN(data_, etstream::scales_of(data_, step.how, name_));
     sizes_ = {data_.size() / sizeof(float)};
     return {};
   }
 
   Result<void> take(const NormStep& step) {
+    if (type_ != ScalarType::kFloat32) return refuse("elements");
     BatchNorm norm;
     norm.epsilon = step.epsilon;
     ETSTREAM_ASSIGN(norm.mean, floats_at(step.mean));
@@ -156,6 +164,7 @@ class Between {
   }
 
   Result<void> take(const QuantizeBiasStep& step) {
+    if (type_ != ScalarType::kFloat32) return refuse("elements");
     ETSTREAM_ASSIGN(const std::vector<float> bias, read_floats(data_));
     ETSTREAM_ASSIGN(const ByteSource source, take_steps(find_, step.scales));
     ETSTREAM_ASSIGN(const std::vector<float> scales, read_floats(source));

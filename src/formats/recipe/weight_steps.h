@@ -3,9 +3,11 @@
 // The steps from a checkpoint's tensors to a payload of a program.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <variant>
@@ -17,6 +19,13 @@
 #include "formats/tensor/scaled_floats.h"
 
 namespace etstream {
+
+/// Symmetric quantizations of torchao, and of pt2e's XNNPACKQuantizer. The least scales are torchao's, and
+/// that of the observers.
+inline constexpr Quantization kNibbles = {0, -8, 7, std::numeric_limits<float>::min()};
+inline constexpr Quantization kBytes = {0, -128, 127, std::numeric_limits<float>::min()};
+inline constexpr Quantization kObservedBytes = {0, -127, 127, 1.0F / 4096};
+inline constexpr std::array kQuantizations = {kNibbles, kBytes, kObservedBytes};
 
 struct TensorSteps;
 
@@ -94,8 +103,21 @@ void keep_ways(std::vector<WeightPiece>& pieces, std::uint64_t size);
 /// Returns the norm that the steps take in, or null.
 [[nodiscard]] const NormStep* norm_in(const TensorSteps& steps);
 
-/// Returns the places of the tensor and of those that its steps take besides.
+/// Returns the places of the tensor and of those that its steps take besides, but for those of scales.
 [[nodiscard]] std::vector<std::size_t> tensors_in(const TensorSteps& steps);
+
+/// Calls `see` with each place of a tensor in the steps, also of those that have scales.
+template <class Steps, class See>
+void for_each_place(Steps& steps, const See& see) {
+  see(steps.tensor);
+  for (auto& step : steps.steps) {
+    if (auto* const norm = std::get_if<NormStep>(&step)) {
+      for (auto* const place : {&norm->mean, &norm->variance, &norm->weight, &norm->bias}) see(*place);
+    } else if (auto* const bias = std::get_if<QuantizeBiasStep>(&step)) {
+      for (auto& part : bias->scales) for_each_place(part, see);
+    }
+  }
+}
 
 /// Describes a step for people: "cast to bfloat16", "dimensions in the order [0, 2, 3, 1]".
 [[nodiscard]] std::string describe(const WeightStep& step);
@@ -108,8 +130,8 @@ using FindTensor = std::function<Result<const CheckpointTensor*>(std::size_t pla
 [[nodiscard]] FindTensor tensors_of(const std::vector<CheckpointTensor>& tensors);
 
 /// Returns the bytes that the steps make of the tensors, as they are read. Norms and biases are read here;
-/// they have at most 65536 channels. Errors: kInvalidArgument for steps that a shape or a type does not
-/// allow; those of quantize() and of `find`.
+/// they have at most 65536 channels. Steps may come from a file. Errors: kInvalidArgument for steps that a
+/// shape or a type does not allow; those of quantize() and of `find`.
 [[nodiscard]] Result<ByteSource> take_steps(const FindTensor& find, const TensorSteps& steps);
 [[nodiscard]] Result<ByteSource> take_steps(const FindTensor& find, const WeightSteps& steps);
 
